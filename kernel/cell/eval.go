@@ -73,12 +73,16 @@ func newShell(c *child, main *shell) (*shell, error) {
 		"time/time": {"Sleep": reflect.ValueOf(c.sleep)},
 		"os/os":     {"Exit": reflect.ValueOf(c.exit)},
 		path.Join(internalPath, internalPath): {
-			"Show":  reflect.ValueOf(c.show),
-			"Clear": reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
+			"Show":     reflect.ValueOf(c.show),
+			"ShowText": reflect.ValueOf(c.showText),
+			"Clear":    reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
 		},
 		path.Join(c.bindings.Package, c.bindings.Package): exports,
 	}); err != nil {
 		return nil, fmt.Errorf("cell: interpreter: %w", err)
+	}
+	for name, f := range c.made.printing(streamWriter{c, "stdout"}) {
+		s.interp.Replace("fmt", name, reflect.ValueOf(f))
 	}
 	if main == nil {
 		lib, err := newLibrary(func(p string) bool {
@@ -136,6 +140,22 @@ func (c *child) show(values ...any) {
 	}
 	o.Result(b)
 }
+
+// showText shows a value by what its own interpreted method says.
+func (c *child) showText(v any, text func() string) {
+	s, ok := func() (s string, ok bool) {
+		defer func() { recover() }()
+		return text(), true
+	}()
+	if !ok {
+		c.show(v)
+		return
+	}
+	c.show(shownText(s))
+}
+
+// shownText is a text that is shown as it is.
+type shownText string
 
 // execute runs one cell and reports its end.
 func (s *shell) execute(o *cellOutput, d executeData) {
