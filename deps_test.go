@@ -34,6 +34,9 @@ const order = `
 	kernel < kernel/kerneltest < notebooks;
 	metal < metal/metaltest;
 	prefetch/drive < prefetch/drive/drivetest;
+
+	# What go generate runs.
+	models < models/pack;
 `
 
 // outside says who may import what from other modules; "test" means test files
@@ -44,7 +47,7 @@ const outside = `
 	github.com/go-zeromq/zmq4           kernel kernel/kerneltest
 	github.com/google/uuid              kernel kernel/wire kernel/display kernel/kerneltest
 	github.com/traefik/yaegi            kernel/cell
-	github.com/klauspost/compress       models kernel/cell
+	github.com/klauspost/compress       models models/pack kernel/cell
 	github.com/ebitengine/purego        metal/apple metal/cuda
 	golang.org/x/sys                    prefetch/drive metal/cpu metal/apple metal/cuda rig checkpoint kernel/cell
 	golang.org/x/text                   tokenizer

@@ -12,7 +12,8 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/rogpeppe/go-internal v1.16.0 // indirect
 	github.com/traefik/yaegi v0.16.2-0.20260209085605-fcb76d1ece0c // indirect
-	golang.org/x/sync v0.7.0 // indirect
+	golang.org/x/sync v0.8.0 // indirect
 	golang.org/x/sys v0.50.0 // indirect
 	golang.org/x/text v0.15.0 // indirect
+	golang.org/x/tools v0.26.0 // indirect
 )

@@ -45,7 +45,6 @@ deltafin COMMAND --help explains a command, with an example.
 
 // UsageError reports a command line that asks for something that can't be meant.
 type UsageError struct {
-	Command string // "generate"; "" before a command is known
 	Problem string // what was found, what was expected
 }
 
@@ -68,6 +67,11 @@ func run(p *process, args []string) int {
 		p.print(overview)
 		return p.exit("", nil)
 	}
+	for _, arg := range args { // the parser would replace what is not UTF-8
+		if err := checkUTF8(arg); err != nil {
+			return p.exit("", err)
+		}
+	}
 	var grammar commands
 	helped := false // kong calls Exit after it has printed --help
 	parser, err := kong.New(&grammar,
@@ -87,7 +91,8 @@ func run(p *process, args []string) int {
 		return p.exit("", nil)
 	}
 	if err != nil {
-		return p.exit(commandOf(err), &UsageError{Problem: sentence(err)})
+		command := commandOf(err)
+		return p.exit(command, usagef("%s", sentence(command, err)))
 	}
 	return p.exit(parsed.Selected().Name, parsed.Run())
 }
@@ -104,9 +109,13 @@ func commandOf(err error) string {
 }
 
 // sentence completes kong's terse errors where a user needs the next step too.
-func sentence(err error) string {
+func sentence(command string, err error) string {
 	text := err.Error()
-	if strings.HasPrefix(text, "unexpected argument") {
+	argument, unexpected := strings.CutPrefix(text, "unexpected argument ")
+	switch {
+	case unexpected && command == "":
+		return "there is no command " + argument
+	case unexpected:
 		return text + " (a prompt with spaces goes in quotes)"
 	}
 	return text
