@@ -147,7 +147,8 @@ func (p *Parser) Finish() []Event {
 // Done reports whether the message has ended, by a stop or Finish.
 func (p *Parser) Done() bool { return p.done }
 
-// Cut reports whether it ended inside a block, as it does at a limit of tokens.
+// Cut reports whether it ended without its stop, as it does at a limit of tokens, or
+// with a stop inside a block or a tag.
 func (p *Parser) Cut() bool { return p.cut }
 
 // Message gives what has been read so far as a message, to continue the conversation
