@@ -132,7 +132,7 @@ func OpenFS(fsys fs.FS) (*Snapshot, error) { return open("", "", fsys) }
 // OpenFile opens one safetensors file, whatever its name.
 func OpenFile(name string) (*Snapshot, error) {
 	dir, base := filepath.Split(name)
-	s := &Snapshot{where: name, byName: map[string]int32{}}
+	s := &Snapshot{where: name}
 	if err := s.add(dir, os.DirFS(cmp.Or(dir, ".")), base, nil); err != nil {
 		s.Close()
 		return nil, err
@@ -142,7 +142,7 @@ func OpenFile(name string) (*Snapshot, error) {
 
 // open opens the checkpoint in fsys. dir is fsys's directory on disk or "".
 func open(where, dir string, fsys fs.FS) (*Snapshot, error) {
-	s := &Snapshot{where: where, byName: map[string]int32{}}
+	s := &Snapshot{where: where}
 	if err := s.load(dir, fsys); err != nil {
 		s.Close()
 		return nil, err
@@ -222,6 +222,10 @@ func (s *Snapshot) add(dir string, fsys fs.FS, name string, where map[string]str
 	if err != nil {
 		return err
 	}
+	if s.byName == nil {
+		s.byName = make(map[string]int32, len(tensors))
+	}
+	s.tensors = slices.Grow(s.tensors, len(tensors))
 	for _, t := range tensors {
 		if where != nil && where[t.Name] != name {
 			want := "no tensor that the index does not name"

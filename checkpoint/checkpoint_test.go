@@ -179,6 +179,26 @@ func TestSharded(t *testing.T) {
 	}
 }
 
+// TestLinks opens a directory whose files are links to files with other names
+// elsewhere, as download caches have them.
+func TestLinks(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links need a privilege on Windows")
+	}
+	from, to := t.TempDir(), t.TempDir()
+	if err := WriteSharded(from, [][]Tensor{abc()}, nil); err != nil {
+		t.Fatal(err)
+	}
+	entries, _ := os.ReadDir(from)
+	for i, e := range entries {
+		blob := filepath.Join(from, fmt.Sprint(i))
+		if err := errors.Join(os.Rename(filepath.Join(from, e.Name()), blob), os.Symlink(blob, filepath.Join(to, e.Name()))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(t, mustOpen(t, to), abc())
+}
+
 func TestOpenFS(t *testing.T) {
 	dir := t.TempDir()
 	if err := WriteSharded(dir, [][]Tensor{abc()}, nil); err != nil {

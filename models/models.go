@@ -4,7 +4,7 @@
 // same files where no directory can be written.
 //
 // The files are committed compressed under packed/; go generate makes them and
-// manifest.go from the uncompressed directories.
+// manifest.go from unpacked/MODEL, which is not committed.
 package models
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-//go:generate go run ./pack -from ../../models
+//go:generate go run ./pack -from unpacked
 
 // File is one file of a model, uncompressed.
 type File struct {
