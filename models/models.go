@@ -83,11 +83,14 @@ func Dir(cacheDir, name string) (string, error) {
 // those who have it mapped with the old bytes.
 //
 // The error is an *UnknownError, a *NotEmbeddedError, a *DamagedError, or a
-// *CacheError where cacheDir can't be written: Memory is the way then.
+// *CacheError where cacheDir can't be written or is "": Memory is the way then.
 func Unpack(cacheDir, name string) (dir string, err error) {
 	dir, err = Dir(cacheDir, name)
 	if err != nil {
 		return "", err
+	}
+	if cacheDir == "" {
+		return "", &CacheError{Dir: "a cache directory", Err: errors.New("none is known")}
 	}
 	files, _ := Files(name)
 	made := false

@@ -261,7 +261,8 @@ func TestNoCache(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	caches := []string{filepath.Join(file, "cache")}
+	t.Chdir(t.TempDir())
+	caches := []string{"", filepath.Join(file, "cache")}
 	locked := filepath.Join(dir, "locked")
 	if err := os.Mkdir(locked, 0o555); err != nil {
 		t.Fatal(err)
@@ -287,6 +288,9 @@ func TestNoCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Close()
+	}
+	if entries, _ := os.ReadDir("."); len(entries) != 0 {
+		t.Errorf("no cache directory, yet the working directory has %v", entries)
 	}
 }
 
