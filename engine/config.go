@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -101,17 +101,18 @@ var inert = []string{
 	"pretraining_tp", "aux_loss_alpha", "seq_aux", "ep_size", "unk_token_id",
 }
 
-// ReadConfig reads dir/config.json strictly: a field that is missing, unknown, or
-// holds a value that the engine does not implement is a *ConfigError that names it.
-func ReadConfig(dir string) (*Config, error) {
-	file := filepath.Join(dir, "config.json")
-	data, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, &ConfigError{"config.json in " + dir, "the file", "a K3 snapshot's configuration", "no such file"}
-	} else if err != nil {
+// ReadConfig reads config.json of the model directory files strictly: a field that
+// is missing, unknown, or holds a value that the engine does not implement is a
+// *ConfigError that names it. dir names the directory in errors.
+func ReadConfig(files fs.FS, dir string) (*Config, error) {
+	data, err := fs.ReadFile(files, "config.json")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &ConfigError{filepath.Join(dir, "config.json"), "the file", "a K3 snapshot's configuration", "no such file"}
+	case err != nil:
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	return ParseConfig(file, data)
+	return ParseConfig(filepath.Join(dir, "config.json"), data)
 }
 
 // ParseConfig is ReadConfig of data; file names it in errors.

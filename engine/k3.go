@@ -7,6 +7,7 @@
 package engine
 
 import (
+	"deltafin/checkpoint"
 	"deltafin/metal"
 	"deltafin/prefetch"
 )
@@ -28,7 +29,8 @@ type Model struct {
 	SpineBytes, ExpertsBytes int64
 	Parameters               int64
 
-	scratch scratch
+	snapshot *checkpoint.Snapshot
+	scratch  scratch
 }
 
 // A Layer is one of K3's blocks. Fields are named as in the checkpoint; norms

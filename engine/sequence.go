@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"deltafin/metal"
@@ -133,10 +134,23 @@ func (s *Sequence) Extend(ctx context.Context, ids []int, o ExtendOptions) error
 
 // pass computes and commits one chunk. Logits are computed for the last one, or for
 // every row when the hook asks.
-func (s *Sequence) pass(ctx context.Context, ids []int, hook *Hook, last bool) error {
+//
+// Weights are read from mapped files. One that is cut short under the mapping makes
+// the pass fail, not the process.
+func (s *Sequence) pass(ctx context.Context, ids []int, hook *Hook, last bool) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if v := recover(); v != nil {
+			fault, ok := s.m.snapshot.Fault(v)
+			if !ok {
+				panic(v)
+			}
+			err = fault
+		}
+	}()
 	m, n := s.m, len(ids)
 	p := &pass{ctx: ctx, m: m, s: s, q: m.Device.Begin(ctx), hook: hook, first: len(s.tokens), n: n, scratch: &m.scratch}
 	p.release(mark{})

@@ -15,7 +15,7 @@ import (
 // names the first that isn't so. Weights stay in the snapshot's mapped memory,
 // which must outlive the model. The model's source is Resident.
 func Load(c *Config, snapshot *checkpoint.Snapshot, device metal.Device) (*Model, error) {
-	m := &Model{Config: *c, Device: device}
+	m := &Model{Config: *c, Device: device, snapshot: snapshot}
 	m.scratch.device = device
 	l := &loader{m: m, snapshot: snapshot, device: device, used: map[string]bool{}}
 
