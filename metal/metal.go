@@ -66,6 +66,9 @@ type Buffer struct {
 	Off int // offset of F within Mem, in floats
 }
 
+// Len is the number of floats.
+func (b Buffer) Len() int { return len(b.F) }
+
 // Slice is b[lo:hi].
 func (b Buffer) Slice(lo, hi int) Buffer {
 	return Buffer{F: b.F[lo:hi:hi], Mem: b.Mem, Off: b.Off + lo}
@@ -110,6 +113,9 @@ type Queue interface {
 	// [n][dim]: score = normProj·v / sqrt(mean(v²)+eps), p = softmax, y = Σ p·v.
 	// normProj[dim] is the elementwise product of the layer's norm and proj.
 	AttnRes(y Buffer, vs []Buffer, normProj Buffer, n, dim int, eps float32)
+
+	// Zero clears y.
+	Zero(y Buffer)
 
 	// Add is y += x over len(x.F) floats.
 	Add(y, x Buffer)

@@ -3,6 +3,7 @@ package rig
 import (
 	"time"
 
+	"deltafin/engine"
 	"deltafin/engine/xtml"
 )
 
@@ -32,21 +33,21 @@ type Request struct {
 }
 
 // Finish says why a generation ended.
-type Finish string
+type Finish = engine.Finish
 
 const (
-	FinishStop        Finish = "stop"        // the model ended its answer
-	FinishLength      Finish = "length"      // MaxTokens
-	FinishStopString  Finish = "stop_string" // one of Request.Stop, cut from the text
-	FinishInterrupted Finish = "interrupted"
+	FinishStop        = engine.FinishStop
+	FinishLength      = engine.FinishLength
+	FinishStopString  = engine.FinishStopString
+	FinishInterrupted = engine.FinishInterrupted
 )
 
-// Progress reports a running generation. Text and tokens arrive in order; a
-// piece of Text never ends inside a rune, so it can trail the tokens.
+// Progress reports a running generation: rows of the prompt first, then new
+// tokens. Text arrives in order and never ends inside a rune, so it trails the tokens.
 type Progress struct {
 	PrefillDone, PrefillTotal int    // rows of the prompt computed, and to compute
-	Token                     int    // the new token's id; valid when Text or IsToken is set
 	IsToken                   bool   // a new token was sampled
+	Token                     int    // its id, when IsToken
 	Text                      string // text that became final, possibly ""
 }
 
@@ -65,7 +66,7 @@ type Stats struct {
 	PromptTokens        int     `json:"prompt_tokens"`
 	ReusedTokens        int     `json:"reused_tokens"` // prompt tokens whose kept state was used
 	Tokens              int     `json:"tokens"`
-	LoadSeconds         float64 `json:"load_s"` // time spent loading the model for this request; 0 when warm
+	LoadSeconds         float64 `json:"load_s"` // loading the model, counted to the first request; 0 when warm
 	TTFTSeconds         float64 `json:"ttft_s"` // request to first new token
 	PrefillTokensPerS   float64 `json:"prefill_tokens_per_s"`
 	DecodeTokensPerS    float64 `json:"decode_tokens_per_s"`

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -35,6 +36,7 @@ func Open(o Options) *Device {
 	d.work = make(chan *region, d.threads)
 	for range d.threads - 1 { // the caller of an operation is the last one
 		d.wg.Go(func() {
+			debug.SetPanicOnFault(true) // a mapped file that shrank: see region
 			for r := range d.work {
 				r.run()
 				r.done.Done()
@@ -77,15 +79,26 @@ func (q *queue) Wait() error { return q.ctx.Err() }
 
 // region is one operation cut in tasks, which threads take in turn. Tasks write
 // disjoint outputs, so who takes which changes no bit.
+//
+// A task panics when it reads weights whose file has been cut short under its
+// mapping. The operation then panics in its caller's goroutine, where it can be
+// recovered.
 type region struct {
 	task      func(int)
 	tasks     int64
 	next      atomic.Int64
 	cancelled <-chan struct{}
 	done      sync.WaitGroup
+	panicked  atomic.Pointer[any]
 }
 
 func (r *region) run() {
+	defer func() {
+		if v := recover(); v != nil {
+			r.panicked.CompareAndSwap(nil, &v)
+			r.next.Store(r.tasks)
+		}
+	}()
 	for {
 		i := r.next.Add(1) - 1
 		if i >= r.tasks {
@@ -117,6 +130,9 @@ func (q *queue) each(tasks, cost int, task func(int)) {
 	}
 	r.run()
 	r.done.Wait()
+	if v := r.panicked.Load(); v != nil {
+		panic(*v)
+	}
 }
 
 // span cuts n items in tasks of at most size and returns their number and the i-th's bounds.

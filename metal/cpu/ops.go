@@ -90,6 +90,8 @@ func (q *queue) elements(n, cost int, f func(lo, hi int)) {
 	q.each(tasks, n*cost, func(i int) { f(bounds(i)) })
 }
 
+func (q *queue) Zero(y metal.Buffer) { clear(y.F) }
+
 func (q *queue) Add(y, x metal.Buffer) {
 	q.elements(len(x.F), 1, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
