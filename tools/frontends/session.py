@@ -17,7 +17,7 @@ class FrontEndTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls._dir = tempfile.TemporaryDirectory(prefix="deltafin frontends ")
+        cls._dir = tempfile.TemporaryDirectory(prefix="deltafin frontends ", ignore_cleanup_errors=True)
         cls.dir = pathlib.Path(cls._dir.name)
         cls.environ = {
             "JUPYTER_CONFIG_DIR": str(cls.dir / "config"),
