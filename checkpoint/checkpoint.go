@@ -15,13 +15,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"math/bits"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unsafe"
 )
@@ -132,7 +132,7 @@ func OpenFS(fsys fs.FS) (*Snapshot, error) { return open("", "", fsys) }
 // OpenFile opens one safetensors file, whatever its name.
 func OpenFile(name string) (*Snapshot, error) {
 	dir, base := filepath.Split(name)
-	s := &Snapshot{where: name, byName: map[string]int32{}}
+	s := &Snapshot{where: name}
 	if err := s.add(dir, os.DirFS(cmp.Or(dir, ".")), base, nil); err != nil {
 		s.Close()
 		return nil, err
@@ -142,7 +142,7 @@ func OpenFile(name string) (*Snapshot, error) {
 
 // open opens the checkpoint in fsys. dir is fsys's directory on disk or "".
 func open(where, dir string, fsys fs.FS) (*Snapshot, error) {
-	s := &Snapshot{where: where, byName: map[string]int32{}}
+	s := &Snapshot{where: where}
 	if err := s.load(dir, fsys); err != nil {
 		s.Close()
 		return nil, err
@@ -151,10 +151,10 @@ func open(where, dir string, fsys fs.FS) (*Snapshot, error) {
 }
 
 func (s *Snapshot) load(dir string, fsys fs.FS) error {
-	if _, err := fs.Stat(fsys, SingleFile); err == nil {
+	if _, err := fs.Stat(fsys, SingleFile); !errors.Is(err, fs.ErrNotExist) {
 		return s.add(dir, fsys, SingleFile, nil)
 	}
-	if _, err := fs.Stat(fsys, IndexFile); err == nil {
+	if _, err := fs.Stat(fsys, IndexFile); !errors.Is(err, fs.ErrNotExist) {
 		return s.addShards(dir, fsys)
 	}
 	got := "neither"
@@ -179,6 +179,8 @@ func (s *Snapshot) addShards(dir string, fsys fs.FS) error {
 	if err != nil {
 		return err
 	}
+	s.tensors = make([]Tensor, 0, len(where))
+	s.byName = make(map[string]int32, len(where))
 	shards := make(map[string]bool)
 	for _, shard := range where {
 		shards[shard] = true
@@ -220,6 +222,10 @@ func (s *Snapshot) add(dir string, fsys fs.FS, name string, where map[string]str
 	if err != nil {
 		return err
 	}
+	if s.byName == nil {
+		s.byName = make(map[string]int32, len(tensors))
+	}
+	s.tensors = slices.Grow(s.tensors, len(tensors))
 	for _, t := range tensors {
 		if where != nil && where[t.Name] != name {
 			want := "no tensor that the index does not name"
@@ -270,7 +276,13 @@ func acquire(dir string, fsys fs.FS, name string) (file, error) {
 			return fail(err)
 		}
 		f.path, f.modTime = o.Name(), info.ModTime()
-		f.data, f.release, err = mapFile(o, info.Size())
+		if info.Size() > math.MaxInt {
+			return f, &FileError{File: f.name, Want: "a file that fits the address space", Got: fmt.Sprintf("%d bytes", info.Size()), Fix: "use a 64-bit system"}
+		}
+		var release func() error
+		if f.data, release, err = mapFile(o, info.Size()); err == nil {
+			f.release = release
+		}
 	case interface{ Bytes() []byte }:
 		f.data = o.Bytes()
 	default:
@@ -340,7 +352,7 @@ func (s *Snapshot) Want(name string, dtype DType, shape ...int) (Tensor, error) 
 }
 
 // Metadata returns the text pairs of the files' headers; where shards differ,
-// the first shard's.
+// the first shard's. The map is shared: leave it as it is.
 func (s *Snapshot) Metadata() map[string]string { return s.metadata }
 
 // Bytes returns the size of all files.
@@ -401,19 +413,12 @@ func (s *Snapshot) Fault(recovered any) (err *FileError, ok bool) {
 }
 
 func describe(d DType, shape []int) string {
-	var b strings.Builder
-	b.WriteString(show(string(d)))
-	b.WriteString(" [")
-	for i, dim := range shape {
-		if i == 8 {
-			fmt.Fprintf(&b, " … %d dimensions", len(shape))
-			break
-		}
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(strconv.Itoa(dim))
+	return show(string(d)) + " " + numbers(shape)
+}
+
+func numbers(n []int) string {
+	if len(n) > 8 {
+		return fmt.Sprintf("%v… of %d", n[:8], len(n))
 	}
-	b.WriteByte(']')
-	return b.String()
+	return fmt.Sprint(n)
 }

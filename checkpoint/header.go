@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -58,6 +59,7 @@ type parser struct {
 	s    string
 	at   int
 	dims []int // shapes are cut from this
+	ends []int // the last data_offsets
 }
 
 // text takes a copy of b, which must be UTF-8.
@@ -314,7 +316,6 @@ func (p *parser) pairs(to map[string]string) error {
 // from the first byte of data.
 func (p *parser) tensor(name string, data []byte) (Tensor, error) {
 	t := Tensor{Name: name, File: p.file}
-	var offsets []int
 	var seen [3]bool
 	err := p.object(func(key string) (err error) {
 		field := slices.Index([]string{"dtype", "shape", "data_offsets"}, key)
@@ -335,7 +336,7 @@ func (p *parser) tensor(name string, data []byte) (Tensor, error) {
 			p.dims, err = p.naturals(p.dims)
 			t.Shape = p.dims[begin:len(p.dims):len(p.dims)]
 		case 2:
-			offsets, err = p.naturals(p.dims[len(p.dims):])
+			p.ends, err = p.naturals(p.ends[:0])
 		}
 		return err
 	})
@@ -351,10 +352,10 @@ func (p *parser) tensor(name string, data []byte) (Tensor, error) {
 	if t.DType.Bits() == 0 {
 		return fail("a dtype of safetensors", "dtype "+show(string(t.DType)))
 	}
-	if len(offsets) != 2 || offsets[0] > offsets[1] {
-		return fail("data_offsets [begin, end]", clip(fmt.Sprint(offsets)))
+	if len(p.ends) != 2 || p.ends[0] > p.ends[1] {
+		return fail("data_offsets [begin end]", numbers(p.ends))
 	}
-	begin, end := offsets[0], offsets[1]
+	begin, end := p.ends[0], p.ends[1]
 	if end > len(data) {
 		return fail(fmt.Sprintf("bytes %d to %d of the data", begin, end), fmt.Sprintf("a file with %d bytes of data", len(data)))
 	}
@@ -374,10 +375,7 @@ func (p *parser) tensor(name string, data []byte) (Tensor, error) {
 func (p *parser) tiling(tensors []Tensor, begin, end int64) error {
 	order := tensors
 	byPlace := func(a, b Tensor) int {
-		if a.Offset != b.Offset {
-			return int(a.Offset - b.Offset)
-		}
-		return len(a.Data) - len(b.Data)
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), len(a.Data)-len(b.Data))
 	}
 	if !slices.IsSortedFunc(order, byPlace) {
 		order = slices.Clone(tensors)
@@ -392,7 +390,7 @@ func (p *parser) tiling(tensors []Tensor, begin, end int64) error {
 			}
 			return &TensorError{Tensor: t.Name, File: p.file,
 				Want: fmt.Sprintf("it at byte %d of the data, behind the tensor before", at-begin),
-				Got:  fmt.Sprintf("it at byte %d, %s", t.Offset-begin, got[:])}
+				Got:  fmt.Sprintf("it at byte %d, %s", t.Offset-begin, got)}
 		}
 		at += int64(len(t.Data))
 	}

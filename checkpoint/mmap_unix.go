@@ -9,13 +9,12 @@ import (
 
 // mapFile maps f read-only. The mapping outlives f.
 func mapFile(f *os.File, size int64) (data []byte, release func() error, err error) {
-	none := func() error { return nil }
 	if size == 0 {
-		return nil, none, nil
+		return nil, func() error { return nil }, nil
 	}
 	data, err = syscall.Mmap(int(f.Fd()), 0, int(size), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {
-		return nil, none, os.NewSyscallError("mmap", err)
+		return nil, nil, os.NewSyscallError("mmap", err)
 	}
 	return data, func() error { return os.NewSyscallError("munmap", syscall.Munmap(data)) }, nil
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -113,7 +112,7 @@ func encodeHeader(file string, tensors []Tensor, metadata map[string]string) ([]
 			DType   DType  `json:"dtype"`
 			Shape   []int  `json:"shape"`
 			Offsets [2]int `json:"data_offsets"`
-		}{t.DType, slices.Concat([]int{}, t.Shape), [2]int{offset, offset + len(t.Data)}}
+		}{t.DType, append([]int{}, t.Shape...), [2]int{offset, offset + len(t.Data)}}
 		if err := value(entry); err != nil {
 			return nil, fmt.Errorf("checkpoint: %s: %w", file, err)
 		}

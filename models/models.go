@@ -4,7 +4,7 @@
 // same files where no directory can be written.
 //
 // The files are committed compressed under packed/; go generate makes them and
-// manifest.go from the uncompressed directories.
+// manifest.go from unpacked/MODEL, which is not committed.
 package models
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-//go:generate go run ./pack -from ../../models
+//go:generate go run ./pack -from unpacked
 
 // File is one file of a model, uncompressed.
 type File struct {
@@ -83,11 +83,14 @@ func Dir(cacheDir, name string) (string, error) {
 // those who have it mapped with the old bytes.
 //
 // The error is an *UnknownError, a *NotEmbeddedError, a *DamagedError, or a
-// *CacheError where cacheDir can't be written: Memory is the way then.
+// *CacheError where cacheDir can't be written or is "": Memory is the way then.
 func Unpack(cacheDir, name string) (dir string, err error) {
 	dir, err = Dir(cacheDir, name)
 	if err != nil {
 		return "", err
+	}
+	if cacheDir == "" {
+		return "", &CacheError{Dir: "a cache directory", Err: errors.New("none is known")}
 	}
 	files, _ := Files(name)
 	made := false
