@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 	"unicode/utf8"
@@ -421,4 +422,22 @@ func BenchmarkLoad(b *testing.B) {
 	for b.Loop() {
 		nano(b)
 	}
+}
+
+// Any number of goroutines may use a Tokenizer; the race detector says if not.
+func TestAtOnce(t *testing.T) {
+	k := nano(t)
+	const text = "The same text, 漢字 and <|open|>"
+	want := k.EncodeMarkup(text)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				if got := k.EncodeMarkup(text); !slices.Equal(got, want) || k.Decode(got) != text {
+					t.Errorf("got %v, want %v", got, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
