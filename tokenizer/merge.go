@@ -1,93 +1,65 @@
 package tokenizer
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
-const noRank = math.MaxInt32
+const noRank = math.MaxInt32 // where bytes are no token
 
-// scanLimit is the longest piece in bytes whose merges are found by scanning all its
-// pairs; longer ones keep the pairs in a heap. Both give the same ids.
-const scanLimit = 96
+// merger finds the ids of pieces. Its room is reused from piece to piece.
+type merger struct {
+	t *Tokenizer
 
-// appendPiece appends the ids of one piece: its rank if it has one as a whole, else
-// its bytes merged pairwise, the lowest rank first and the leftmost among equals.
-func (t *Tokenizer) appendPiece(ids []int, piece string) []int {
-	if len(piece) <= t.longest {
-		if r, ok := t.rank[piece]; ok {
-			return append(ids, int(r))
-		}
-	}
-	if len(piece) <= scanLimit {
-		return t.mergeByScan(ids, piece)
-	}
-	return t.mergeByHeap(ids, piece)
+	// A part of the piece is known by its first byte.
+	next []int32 // first byte of the part after; the piece's length after the last
+	prev []int32 // of the part before; -1 before the first
+	pair []int32 // rank of the part joined with the one after; noRank too where no part begins
+	heap pairHeap
 }
 
-// pairRank gives the rank of a pair's joined bytes, or noRank.
-func (t *Tokenizer) pairRank(pair string) int32 {
-	if len(pair) <= t.longest {
-		if r, ok := t.rank[pair]; ok {
+// appendText appends the ids of text that is already cut (slices).
+func (m *merger) appendText(ids []int, text string) []int {
+	for len(text) > 0 {
+		n := m.t.class.piece(text)
+		ids = m.appendPiece(ids, text[:n])
+		text = text[n:]
+	}
+	return ids
+}
+
+// rankOf gives the rank of a token, or noRank.
+func (m *merger) rankOf(token string) int32 {
+	if len(token) <= m.t.longest {
+		if r, ok := m.t.rank[token]; ok {
 			return r
 		}
 	}
 	return noRank
 }
 
-// mergeByScan is the definition of the merge, for 2 to scanLimit bytes.
-func (t *Tokenizer) mergeByScan(ids []int, piece string) []int {
-	// part i is piece[start[i]:start[i+1]]; rank[i] is that of part i joined with part i+1.
-	var starts [scanLimit + 1]uint8
-	var ranks [scanLimit]int32
+// appendPiece appends the ids of one piece: its rank if it has one as a whole, else
+// its bytes merged pairwise, the lowest rank first and the leftmost among equals. For n
+// bytes that takes O(n log n): the heap holds the pairs, among them some that a later
+// merge has changed, which are passed over when they come up.
+func (m *merger) appendPiece(ids []int, piece string) []int {
+	if r := m.rankOf(piece); r != noRank {
+		return append(ids, int(r))
+	}
 	n := len(piece)
-	for i := range n {
-		starts[i] = uint8(i)
-		ranks[i] = noRank
-		if i+2 <= n {
-			ranks[i] = t.pairRank(piece[i : i+2])
-		}
-	}
-	starts[n] = uint8(n)
-	for n > 1 {
-		at := 0
-		for i, r := range ranks[:n-1] {
-			if r < ranks[at] {
-				at = i
-			}
-		}
-		if ranks[at] == noRank {
-			break
-		}
-		copy(starts[at+1:n], starts[at+2:n+1])
-		copy(ranks[at+1:n-1], ranks[at+2:n])
-		n--
-		ranks[n-1] = noRank
-		for i := max(at-1, 0); i <= at && i+2 <= n; i++ {
-			ranks[i] = t.pairRank(piece[starts[i]:starts[i+2]])
-		}
-	}
-	for i := range n {
-		ids = append(ids, int(t.rank[piece[starts[i]:starts[i+1]]]))
-	}
-	return ids
-}
-
-// mergeByHeap merges a piece of n bytes in O(n log n). A part is known by its first
-// byte; the heap holds rank<<32|first for pairs, among them some that a later merge
-// has changed, which are passed over when they come up.
-func (t *Tokenizer) mergeByHeap(ids []int, piece string) []int {
-	n := len(piece)
-	next := make([]int32, n+1) // first byte of the part after; n after the last
-	prev := make([]int32, n+1)
-	pair := make([]int32, n+1) // rank of the part joined with the one after; noRank too where no part begins
-	heap := make(pairHeap, 0, n)
+	next := slices.Grow(m.next[:0], n+1)[:n+1]
+	prev := slices.Grow(m.prev[:0], n+1)[:n+1]
+	pair := slices.Grow(m.pair[:0], n+1)[:n+1]
+	heap := m.heap[:0]
 	for i := range n {
 		next[i], prev[i], pair[i] = int32(i+1), int32(i-1), noRank
 		if i+2 <= n {
-			if pair[i] = t.pairRank(piece[i : i+2]); pair[i] != noRank {
+			if pair[i] = m.rankOf(piece[i : i+2]); pair[i] != noRank {
 				heap = append(heap, uint64(pair[i])<<32|uint64(i))
 			}
 		}
 	}
-	prev[n] = int32(n - 1)
+	prev[n], pair[n] = int32(n-1), noRank
 	heap.init()
 	for len(heap) > 0 {
 		top := heap.pop()
@@ -107,18 +79,19 @@ func (t *Tokenizer) mergeByHeap(ids []int, piece string) []int {
 			if int(next[j]) == n {
 				continue
 			}
-			if pair[j] = t.pairRank(piece[j:next[next[j]]]); pair[j] != noRank {
+			if pair[j] = m.rankOf(piece[j:next[next[j]]]); pair[j] != noRank {
 				heap.push(uint64(pair[j])<<32 | uint64(j))
 			}
 		}
 	}
 	for i := int32(0); int(i) < n; i = next[i] {
-		ids = append(ids, int(t.rank[piece[i:next[i]]]))
+		ids = append(ids, int(m.t.rank[piece[i:next[i]]]))
 	}
+	m.next, m.prev, m.pair, m.heap = next, prev, pair, heap
 	return ids
 }
 
-// pairHeap is a binary heap of rank<<32|first, the least on top.
+// pairHeap is a binary heap of pairs, rank<<32 | first byte, the least on top.
 type pairHeap []uint64
 
 func (h pairHeap) init() {

@@ -33,8 +33,9 @@ type special struct {
 // "<|open|>" encodes as the characters it is written with. The empty text has no ids.
 func (t *Tokenizer) Encode(text string) []int {
 	ids := make([]int, 0, len(text)/3+1)
+	m := merger{t: t}
 	for slice := range t.slices(validUTF8(text)) {
-		ids = t.appendText(ids, slice)
+		ids = m.appendText(ids, slice)
 	}
 	return ids
 }
@@ -43,6 +44,7 @@ func (t *Tokenizer) Encode(text string) []int {
 // specials stand for their ids: leftmost first, the longest name among equals.
 func (t *Tokenizer) EncodeMarkup(text string) []int {
 	var ids []int
+	m := merger{t: t}
 	for slice := range t.slices(validUTF8(text)) {
 		from := 0
 		for at := 0; at < len(slice); {
@@ -51,12 +53,12 @@ func (t *Tokenizer) EncodeMarkup(text string) []int {
 				at++
 				continue
 			}
-			ids = t.appendText(ids, slice[from:at])
+			ids = m.appendText(ids, slice[from:at])
 			ids = append(ids, id)
 			at += len(name)
 			from = at
 		}
-		ids = t.appendText(ids, slice[from:])
+		ids = m.appendText(ids, slice[from:])
 	}
 	return ids
 }
@@ -69,16 +71,6 @@ func (t *Tokenizer) specialAt(text string) (name string, id int) {
 		}
 	}
 	return "", 0
-}
-
-// appendText appends the ids of text that is already cut (slices).
-func (t *Tokenizer) appendText(ids []int, text string) []int {
-	for len(text) > 0 {
-		n := t.class.piece(text)
-		ids = t.appendPiece(ids, text[:n])
-		text = text[n:]
-	}
-	return ids
 }
 
 // Pieces gives what the split pattern makes of a text, in order: joined, they are

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 	"unicode/utf8"
@@ -251,27 +252,52 @@ func TestCutSeparatesPieces(t *testing.T) {
 	}
 }
 
-// The two ways to merge agree on whatever they are given.
-func TestMergesAgree(t *testing.T) {
+// mergeByDefinition merges a piece as the rule says: while there are pairs that are a
+// token, the leftmost of the lowest rank.
+func mergeByDefinition(k *Tokenizer, piece string) (ids []int) {
+	var parts []string
+	for i := range len(piece) {
+		parts = append(parts, piece[i:i+1])
+	}
+	for {
+		at := -1
+		for i := range len(parts) - 1 {
+			if r, ok := k.rank[parts[i]+parts[i+1]]; ok && (at < 0 || r < k.rank[parts[at]+parts[at+1]]) {
+				at = i
+			}
+		}
+		if at < 0 {
+			break
+		}
+		parts = slices.Replace(parts, at, at+2, parts[at]+parts[at+1])
+	}
+	for _, part := range parts {
+		ids = append(ids, int(k.rank[part]))
+	}
+	return ids
+}
+
+func TestMerge(t *testing.T) {
 	k := nano(t)
 	prose, err := os.ReadFile("testdata/encode.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
-	for range 3000 {
-		n := 2 + rng.IntN(scanLimit-1)
+	m := merger{t: k}
+	for range 2000 {
+		n := 2 + rng.IntN(60)
 		at := rng.IntN(len(prose) - n)
 		piece := string(prose[at : at+n])
 		if rng.IntN(3) == 0 { // long runs of ties
 			piece = strings.Repeat(piece[:1+rng.IntN(2)], n)[:n]
 		}
-		scan, heap := k.mergeByScan(nil, piece), k.mergeByHeap(nil, piece)
-		if !slices.Equal(scan, heap) {
-			t.Fatalf("%q: scan %v, heap %v", piece, scan, heap)
+		want := mergeByDefinition(k, piece)
+		if r, ok := k.rank[piece]; ok {
+			want = []int{int(r)}
 		}
-		if k.Decode(scan) != validUTF8(piece) {
-			t.Fatalf("%q: merged to %q", piece, k.Decode(scan))
+		if got := m.appendPiece(nil, piece); !slices.Equal(got, want) {
+			t.Fatalf("%q: got %v, want %v", piece, got, want)
 		}
 	}
 }
@@ -342,16 +368,16 @@ func FuzzEncode(f *testing.F) {
 		if got := k.Decode(k.EncodeMarkup(text)); got != valid {
 			t.Fatalf("as markup %q came back as %q", text, got)
 		}
-		var heap []int
+		var want []int
 		for _, p := range pieces {
-			if _, ok := k.rank[p]; ok {
-				heap = append(heap, int(k.rank[p]))
+			if r, ok := k.rank[p]; ok {
+				want = append(want, int(r))
 			} else {
-				heap = k.mergeByHeap(heap, p)
+				want = append(want, mergeByDefinition(k, p)...)
 			}
 		}
-		if !slices.Equal(ids, heap) {
-			t.Fatalf("%q: Encode %v, by heap %v", text, ids, heap)
+		if !slices.Equal(ids, want) {
+			t.Fatalf("%q: Encode gives %v, the definition %v", text, ids, want)
 		}
 	})
 }
@@ -396,4 +422,22 @@ func BenchmarkLoad(b *testing.B) {
 	for b.Loop() {
 		nano(b)
 	}
+}
+
+// Any number of goroutines may use a Tokenizer; the race detector says if not.
+func TestAtOnce(t *testing.T) {
+	k := nano(t)
+	const text = "The same text, 漢字 and <|open|>"
+	want := k.EncodeMarkup(text)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				if got := k.EncodeMarkup(text); !slices.Equal(got, want) || k.Decode(got) != text {
+					t.Errorf("got %v, want %v", got, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
