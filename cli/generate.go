@@ -12,7 +12,8 @@ type generateCmd struct {
 	promptFlags
 	MaxTokens int `default:"64" help:"New tokens at most; 0 computes the prompt only."`
 	samplingFlags
-	JSON bool `name:"json" help:"Print one JSON object: prompt_ids, ids, text, finish, stats."`
+	Stop []string `sep:"none" placeholder:"TEXT" help:"End before this text; may be repeated."`
+	JSON bool     `name:"json" help:"Print one JSON object: prompt_ids, ids, text, finish, stats."`
 	modelFlags
 }
 
@@ -25,7 +26,12 @@ func (generateCmd) Help() string {
 }
 
 func (c generateCmd) Run(p *process) error {
-	var q rig.Request
+	q := rig.Request{Stop: c.Stop}
+	for _, text := range c.Stop {
+		if text == "" {
+			return usagef("--stop: expected a text, found an empty one")
+		}
+	}
 	if err := c.samplingFlags.fill(&q, c.MaxTokens); err != nil {
 		return err
 	}
@@ -87,5 +93,5 @@ func (p *process) summarize(g *rig.Generation) {
 	if g.Finish == rig.FinishInterrupted {
 		line += ", interrupted"
 	}
-	fmt.Fprintln(p.stderr, p.dim(line))
+	fmt.Fprintln(p.stderr, p.faint(line))
 }

@@ -21,9 +21,9 @@ type process struct {
 	out            *checkedWriter // behind stdout
 	env            func(string) string
 
-	talks    bool // standard input is a person at a terminal
+	talks    bool // standard input is a terminal: a person can converse
 	watched  bool // standard error is a terminal: show progress
-	coloured bool // standard output is a terminal that wants colours
+	coloured bool // standard error is a terminal that wants colours
 }
 
 func newProcess() *process {
@@ -34,9 +34,9 @@ func newProcess() *process {
 		stderr:   os.Stderr,
 		out:      out,
 		env:      os.Getenv,
-		talks:    isTerminal(os.Stdin) && isTerminal(os.Stdout),
+		talks:    isTerminal(os.Stdin),
 		watched:  isTerminal(os.Stderr),
-		coloured: isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+		coloured: isTerminal(os.Stderr) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 	}
 }
 
@@ -70,8 +70,8 @@ func (p *process) printJSON(v any) error {
 	return e.Encode(v)
 }
 
-// dim marks text as secondary on a terminal with colours.
-func (p *process) dim(text string) string {
+// faint marks text for standard error as secondary, on a terminal with colours.
+func (p *process) faint(text string) string {
 	if !p.coloured {
 		return text
 	}

@@ -83,11 +83,10 @@ func parseIDs(list string) ([]int, error) {
 // samplingFlags say how a token is chosen. MaxTokens is each command's own, for
 // its default differs.
 type samplingFlags struct {
-	Temperature float64  `default:"0" help:"Randomness; 0 takes the likeliest token each time."`
-	TopP        float64  `default:"1" help:"Choose among the likeliest tokens up to this probability."`
-	TopK        int      `default:"0" help:"Choose among this many tokens; 0 means all."`
-	Seed        uint64   `default:"0" help:"The same seed gives the same text."`
-	Stop        []string `sep:"none" placeholder:"TEXT" help:"End before this text; may be repeated."`
+	Temperature float64 `default:"0" help:"Randomness; 0 takes the likeliest token each time."`
+	TopP        float64 `default:"1" help:"Choose among the likeliest tokens up to this probability."`
+	TopK        int     `default:"0" help:"Choose among this many tokens; 0 means all."`
+	Seed        uint64  `default:"0" help:"The same seed gives the same text."`
 }
 
 func (f samplingFlags) fill(q *rig.Request, maxTokens int) error {
@@ -101,12 +100,6 @@ func (f samplingFlags) fill(q *rig.Request, maxTokens int) error {
 	case f.TopK < 0:
 		return usagef("--top-k %d: expected 0 (keep all) or more", f.TopK)
 	}
-	for _, stop := range f.Stop {
-		if stop == "" {
-			return usagef("--stop: expected a text, found an empty one")
-		}
-	}
-	q.MaxTokens, q.Temperature, q.TopP, q.TopK = maxTokens, f.Temperature, f.TopP, f.TopK
-	q.Seed, q.Stop = f.Seed, f.Stop
+	q.MaxTokens, q.Temperature, q.TopP, q.TopK, q.Seed = maxTokens, f.Temperature, f.TopP, f.TopK, f.Seed
 	return nil
 }

@@ -1,11 +1,19 @@
 package cli
+
 type installCmd struct{}
+
 func (installCmd) Run(p *process) error { return nil }
+
 type uninstallCmd struct{}
+
 func (uninstallCmd) Run(p *process) error { return nil }
+
 type kernelCmd struct{}
+
 func (kernelCmd) Run(p *process) error { return nil }
-type chatCmd struct{}
-func (chatCmd) Run(p *process) error { return nil }
+
+
+
 type cellChildCmd struct{}
+
 func (cellChildCmd) Run(p *process) error { return nil }
