@@ -8,12 +8,8 @@ type uninstallCmd struct{}
 
 func (uninstallCmd) Run(p *process) error { return nil }
 
-type kernelCmd struct{}
-
-func (kernelCmd) Run(p *process) error { return nil }
 
 
 
-type cellChildCmd struct{}
 
-func (cellChildCmd) Run(p *process) error { return nil }
+
