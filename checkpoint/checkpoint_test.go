@@ -270,7 +270,7 @@ func TestWant(t *testing.T) {
 			t.Errorf("got %v, want %v", err, &c.want)
 		}
 	}
-	const text = "checkpoint: q_proj.weight in model.safetensors: want BF16 [12 7], got F32 [12 7]; run deltafin verify"
+	const text = "checkpoint: q_proj.weight in model.safetensors: want BF16 [12 7], got F32 [12 7]; download the snapshot again"
 	if got := (&TensorError{"q_proj.weight", "model.safetensors", "BF16 [12 7]", "F32 [12 7]"}).Error(); got != text {
 		t.Errorf("got %s\nwant %s", got, text)
 	}

@@ -19,7 +19,7 @@ func (e *TensorError) Error() string {
 	if e.File != "" {
 		in = " in " + show(e.File)
 	}
-	return fmt.Sprintf("checkpoint: %s%s: want %s, got %s; run deltafin verify", show(e.Tensor), in, e.Want, e.Got)
+	return fmt.Sprintf("checkpoint: %s%s: want %s, got %s; download the snapshot again", show(e.Tensor), in, e.Want, e.Got)
 }
 
 // FileError reports a file that is absent, unreadable or not safetensors.

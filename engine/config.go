@@ -162,7 +162,11 @@ func (p *configParser) object(field string, data json.RawMessage) map[string]jso
 	var m map[string]json.RawMessage
 	d := json.NewDecoder(bytes.NewReader(data))
 	if err := d.Decode(&m); err != nil {
-		p.fail(field, "a JSON object", err.Error())
+		got := err.Error()
+		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+			got = "a JSON " + wrong.Value
+		}
+		p.fail(field, "a JSON object", got)
 		return nil
 	}
 	if _, err := d.Token(); err != io.EOF {
@@ -338,6 +342,9 @@ func (p *configParser) check(c *Config) {
 	must("linear_attn_config.short_conv_kernel_size", l.ShortConvKernelSize == 4, "4", l.ShortConvKernelSize)
 	must("linear_attn_config.gate_lower_bound", l.GateLowerBound < 0 && l.GateLowerBound > -1e3, "a negative number", l.GateLowerBound)
 	must("linear_attn_config.use_full_rank_gate", l.UseFullRankGate, "true", l.UseFullRankGate)
+	if p.err != nil {
+		return
+	}
 	kinds := make([]int, c.NumHiddenLayers+1)
 	for _, list := range []struct {
 		name   string

@@ -255,7 +255,7 @@ func (l *loader) leftovers() {
 		}
 		if strings.HasPrefix(name, namespace) && !l.used[name] {
 			t, _ := l.snapshot.Tensor(name)
-			l.err = &checkpoint.TensorError{Tensor: name, File: t.File, Want: "no such tensor in a model of this config.json", Got: fmt.Sprint(t.DType, t.Shape)}
+			l.err = &checkpoint.TensorError{Tensor: name, File: t.File, Want: "no such tensor in a model of this config.json", Got: fmt.Sprintf("%s %v", t.DType, t.Shape)}
 		}
 	}
 }

@@ -151,5 +151,5 @@ func (b *residentBatch) computed() {
 type MissingError struct{ Key Key }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("prefetch: %v is in no drive or snapshot of this model; run deltafin verify", e.Key)
+	return fmt.Sprintf("prefetch: %v is in no drive or snapshot of this model", e.Key)
 }
