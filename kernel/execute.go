@@ -47,7 +47,7 @@ func (s *Server) execute(ctx context.Context, r *request) (any, error) {
 	}
 	out := &output{server: s, request: r, silent: q.Silent, allowStdin: cell.AllowStdin, count: count}
 	if !q.Silent {
-		s.publish("", "execute_input", r, wire.JSON(map[string]any{"code": cell.Code, "execution_count": count}), nil, true)
+		s.publish("", "execute_input", r, wire.JSON(map[string]any{"code": cell.Code, "execution_count": count}), nil, false)
 	}
 	var entry historyEntry
 	if store {

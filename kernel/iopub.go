@@ -196,7 +196,7 @@ func (b *broadcaster) waitForRoom(topic string, n int) {
 func (b *broadcaster) cut(s *subscriber, why string) {
 	delete(b.subscribers, s)
 	b.log("a subscriber was disconnected: "+why, "waiting", s.waiting())
-	go s.close()
+	s.close()
 }
 
 const (

@@ -221,7 +221,7 @@ func (rt *router) send(identity string, frames [][]byte) {
 		if o.put(frames, replyQueueBytes) {
 			sent = true
 		} else {
-			go o.conn.Close() // its run and reader end by themselves
+			o.conn.Close() // its run and reader end by themselves
 		}
 	}
 	if !sent && named(identity) {
