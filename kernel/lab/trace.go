@@ -146,9 +146,9 @@ func (t *Trace) DisplayBundle() display.Bundle {
 // LayerValues is one figure for each layer. A cell that ends in one shows it as
 // bars.
 type LayerValues struct {
-	Name   string
-	Layers []int // layer numbers
-	Values []float64
+	Name   string    // what the figure is
+	Layers []int     // layer numbers
+	Values []float64 // one for each of Layers
 }
 
 // Mean is the mean over the layers.
