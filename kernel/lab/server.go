@@ -252,7 +252,10 @@ func (e *Engine) trace(ctx context.Context, params json.RawMessage, emit func(ev
 	if err != nil {
 		return nil, err
 	}
-	return reply{Generation: *g, Trace: tr}, nil
+	if err := send(tr, emit); err != nil {
+		return nil, err
+	}
+	return reply{Generation: *g, Trace: &trace.Trace{Model: tr.Model, Layers: tr.Layers, Experts: tr.Experts, TopK: tr.TopK}}, nil
 }
 
 func (e *Engine) chat(ctx context.Context, params json.RawMessage, emit func(event)) (any, error) {
