@@ -47,7 +47,11 @@ func (c kernelCmd) Run(p *process) error {
 		if err != nil {
 			return lab.Engine{}, err
 		}
-		return lab.Engine{Rig: r, Tokenizer: r.Tokenizer()}, nil
+		template, err := lab.NewTemplate(r.Tokenizer())
+		if err != nil {
+			return lab.Engine{}, errors.Join(err, r.Close())
+		}
+		return lab.Engine{Rig: r, Tokenizer: r.Tokenizer(), Template: template}, nil
 	})
 	host := cell.New(cell.Options{
 		MemoryLimit: memoryForCells(),

@@ -386,8 +386,8 @@ func (s *Server) receive(ch Channel, identity string, frames [][]byte) bool {
 		s.drop("message dropped", "channel", ch, "error", err)
 		return true
 	}
-	if !s.replays.fresh(m.Header.MsgID) {
-		s.drop("message dropped: this msg_id came before", "channel", ch, "msg_id", m.Header.MsgID, "type", m.Header.MsgType)
+	if !s.replays.fresh(m.RawHeader) {
+		s.drop("message dropped: this header came before", "channel", ch, "msg_id", m.Header.MsgID, "type", m.Header.MsgType)
 		return true
 	}
 	r := &request{Message: m, channel: ch, identity: identity, seq: s.received.Add(1)}
@@ -419,7 +419,9 @@ func (s *Server) receive(ch Channel, identity string, frames [][]byte) bool {
 	}
 }
 
-// replays remembers the last msg_ids, to drop a message that is sent again.
+// replays remembers the last headers, to drop a message that is sent again. A msg_id
+// alone doesn't tell: jupyter_client's manager and client count theirs apart within
+// one session, so that both send the same ones.
 type replays struct {
 	mu   sync.Mutex
 	seen map[[16]byte]struct{}
@@ -430,8 +432,8 @@ type replays struct {
 // replayWindow is the number of messages within which a replay is recognized.
 const replayWindow = 1 << 16
 
-func (p *replays) fresh(id string) bool {
-	sum := sha256.Sum256([]byte(id))
+func (p *replays) fresh(header []byte) bool {
+	sum := sha256.Sum256(header)
 	key := [16]byte(sum[:])
 	p.mu.Lock()
 	defer p.mu.Unlock()
