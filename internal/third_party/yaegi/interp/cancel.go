@@ -1,0 +1,142 @@
+package interp
+
+import (
+	"fmt"
+	"go/token"
+	"reflect"
+	"runtime/debug"
+	"sync/atomic"
+)
+
+// A Run is one evaluation's cancellation: every frame that it calls, in any
+// goroutine that it starts, belongs to it. Stop ends those frames at their next
+// step and leaves the frames of other runs alone.
+//
+// (Added here: upstream counts evaluations for the whole interpreter, so that a
+// cancelled one takes with it every closure and goroutine made before.)
+type Run struct {
+	stopped atomic.Bool
+	done    chan struct{}
+	wait    reflect.SelectCase
+
+	// Trace has the positions of the panic that ended the run, innermost first.
+	trace atomic.Pointer[[]TraceFrame]
+}
+
+// NewRun returns a Run that has not been stopped.
+func NewRun() *Run {
+	r := &Run{done: make(chan struct{})}
+	r.wait = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(r.done)}
+	return r
+}
+
+// Stop may be called any number of times.
+func (r *Run) Stop() {
+	if r.stopped.CompareAndSwap(false, true) {
+		close(r.done)
+	}
+}
+
+// Stopped reports whether Stop was called.
+func (r *Run) Stopped() bool { return r.stopped.Load() }
+
+// Done is closed by Stop.
+func (r *Run) Done() <-chan struct{} { return r.done }
+
+// A TraceFrame is a place in interpreted code.
+type TraceFrame struct {
+	Func string
+	File string
+	Line int
+	Col  int
+}
+
+// Trace returns where the last panic of the run went through, innermost first.
+func (r *Run) Trace() []TraceFrame {
+	if p := r.trace.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+func (r *Run) addTrace(t TraceFrame) {
+	var s []TraceFrame
+	if p := r.trace.Load(); p != nil {
+		s = *p
+	}
+	if len(s) < 64 {
+		s = append(s[:len(s):len(s)], t)
+		r.trace.Store(&s)
+	}
+}
+
+func (r *Run) resetTrace() { r.trace.Store(nil) }
+
+// entry is the run of a call that comes from compiled code, such as a comparison
+// function that sort.Slice calls: the calling goroutine's, where the embedder can
+// tell, else the closure's own.
+func (interp *Interpreter) entry(f *frame) *Run {
+	if interp.RunOf != nil {
+		if r := interp.RunOf(); r != nil {
+			return r
+		}
+	}
+	return f.run
+}
+
+// SetFileSet makes the interpreter find positions in fset, so that several can
+// compile one tree. Call it before anything is compiled.
+func (interp *Interpreter) SetFileSet(fset *token.FileSet) { interp.fset = fset }
+
+// Global is the variable of package main with this name, as it is now:
+// addressable, so that a copy of the value is the variable itself.
+func (interp *Interpreter) Global(name string) (reflect.Value, bool) {
+	interp.mutex.RLock()
+	defer interp.mutex.RUnlock()
+	sc := interp.scopes[mainID]
+	if sc == nil {
+		return reflect.Value{}, false
+	}
+	s := sc.sym[name]
+	if s == nil || s.kind != varSym || s.index < 0 || s.index >= len(interp.frame.data) {
+		return reflect.Value{}, false
+	}
+	return interp.frame.data[s.index], true
+}
+
+// SetGlobal makes the variable of package main with this name be v. It reports
+// false where there is none of v's type.
+func (interp *Interpreter) SetGlobal(name string, v reflect.Value) bool {
+	interp.mutex.RLock()
+	defer interp.mutex.RUnlock()
+	sc := interp.scopes[mainID]
+	if sc == nil {
+		return false
+	}
+	s := sc.sym[name]
+	if s == nil || s.kind != varSym || s.index < 0 || s.index >= len(interp.frame.data) || interp.frame.data[s.index].Type() != v.Type() {
+		return false
+	}
+	interp.frame.data[s.index] = v
+	return true
+}
+
+// Call runs the function of package main that has this name, neither parameters
+// nor results, as part of run.
+func (interp *Interpreter) Call(run *Run, name string) (err error) {
+	s := interp.scopes[mainID].sym[name]
+	if s == nil || s.kind != funcSym {
+		return fmt.Errorf("undefined: %s", name)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = Panic{Value: r, Stack: debug.Stack()}
+		}
+	}()
+	f := newFrame(interp.frame, len(s.node.types), run)
+	for i, t := range s.node.types {
+		f.data[i] = reflect.New(t).Elem()
+	}
+	runCfg(s.node.child[3].start, f, s.node, nil)
+	return nil
+}

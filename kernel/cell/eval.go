@@ -1,0 +1,269 @@
+package cell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"os"
+	"path"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"deltafin/internal/third_party/yaegi/interp"
+	"deltafin/kernel"
+	"deltafin/kernel/display"
+
+	"github.com/traefik/yaegi/stdlib"
+)
+
+// patience is how long an interrupted cell may take to stop by itself. Then it is
+// left behind: it may end a call of compiled code, and runs no further.
+const patience = 250 * time.Millisecond
+
+// A shell is an evaluation context: an interpreter of its own, with the session's
+// declarations. Cancelling what runs in one leaves the others alone.
+type shell struct {
+	child  *child
+	fset   *token.FileSet
+	table  *table // shared by all shells
+	interp *interp.Interpreter
+	turn   sync.Mutex // held by the cell that runs
+	known  map[*decl]bool
+	serial *int
+	source map[string]*source // by the name in positions; guarded by table.mu
+}
+
+// newShell makes the main shell, or one beside main.
+func newShell(c *child, main *shell) (*shell, error) {
+	s := &shell{child: c, known: map[*decl]bool{}}
+	if main != nil {
+		s.fset, s.table, s.serial, s.source = main.fset, main.table, main.serial, main.source
+	} else {
+		s.fset, s.serial, s.source = token.NewFileSet(), new(int), map[string]*source{}
+	}
+	s.interp = interp.New(interp.Options{
+		Stdin: c.stdin, Stdout: streamWriter{c, "stdout"}, Stderr: streamWriter{c, "stderr"},
+		Args: []string{"cell"}, Unrestricted: true,
+	})
+	s.interp.SetFileSet(s.fset)
+	s.interp.RunOf = func() *interp.Run {
+		if o, ok := c.labels.Load(profLabel()); ok {
+			if r, ok := o.(*cellOutput).run.(*interp.Run); ok {
+				return r
+			}
+		}
+		return nil
+	}
+	if err := s.interp.Use(stdlib.Symbols); err != nil {
+		return nil, fmt.Errorf("cell: interpreter: %w", err)
+	}
+	exports := map[string]reflect.Value{}
+	if c.bindings.Exports != nil {
+		exports = c.bindings.Exports(c.session)
+	}
+	if err := s.interp.Use(interp.Exports{
+		"time/time": {"Sleep": reflect.ValueOf(c.sleep)},
+		"os/os":     {"Exit": reflect.ValueOf(c.exit)},
+		path.Join(internalPath, internalPath): {
+			"Show": reflect.ValueOf(c.show),
+		},
+		path.Join(c.bindings.Package, c.bindings.Package): exports,
+	}); err != nil {
+		return nil, fmt.Errorf("cell: interpreter: %w", err)
+	}
+	if main == nil {
+		lib, err := newLibrary(func(p string) bool {
+			return stdlib.Symbols[p+"/"+path.Base(p)] != nil || stdlib.Symbols[p+"/"+packageName(p)] != nil || p == "unsafe"
+		})
+		if err != nil {
+			return nil, err
+		}
+		lab, err := reflectPackage(lib, c.bindings.Package, exports)
+		if err != nil {
+			return nil, err
+		}
+		s.table = newTable(lib, lab)
+	}
+	return s, nil
+}
+
+// sleep is time.Sleep, ended by an interrupt.
+func (c *child) sleep(d time.Duration) {
+	o := c.current()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-o.ctx.Done():
+	}
+}
+
+// exit is os.Exit: it ends the cell, not the session.
+func (c *child) exit(code int) {
+	o := c.current()
+	o.mu.Lock()
+	if o.exited == nil {
+		o.exited = &code
+	}
+	o.mu.Unlock()
+	if o.run != nil {
+		o.run.Stop()
+	}
+}
+
+// show is what lowered code calls with the values of a cell's last expression.
+func (c *child) show(values ...any) {
+	o := c.current()
+	b := render(values)
+	if o.capture != nil {
+		*o.capture = b
+		return
+	}
+	if o.silent {
+		return
+	}
+	o.Result(b)
+}
+
+// execute runs one cell and reports its end.
+func (s *shell) execute(o *cellOutput, d executeData) {
+	s.turn.Lock()
+	o.silent = d.Silent
+	s.supervise(o, func() *kernel.CellError { return s.runCell(o, d.Code, d.Count, false) })
+}
+
+// supervise runs f, which has the turn, and reports its error; it gives the turn
+// back early when f doesn't end after an interrupt.
+func (s *shell) supervise(o *cellOutput, f func() *kernel.CellError) {
+	end := make(chan *kernel.CellError, 1)
+	go func() {
+		s.child.mark(o)
+		end <- f()
+	}()
+	var e *kernel.CellError
+	select {
+	case e = <-end:
+	case <-o.ctx.Done():
+		select {
+		case e = <-end:
+		case <-time.After(patience):
+			e = interruptedError(s, o, nil)
+		}
+	}
+	s.turn.Unlock()
+	s.child.pipes.sync()
+	s.child.done(o.id, e)
+}
+
+func interruptedError(s *shell, o *cellOutput, run *interp.Run) *kernel.CellError {
+	return &kernel.CellError{Name: "interrupted", Value: "the cell was interrupted", Traceback: []string{"interrupted: the cell was interrupted; its variables are kept"}}
+}
+
+// evaluate computes one expression for its bundle.
+func (s *shell) evaluate(o *cellOutput, expression string) (display.Bundle, *kernel.CellError) {
+	var b display.Bundle
+	o.capture = &b
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.child.mark(o)
+	defer clearLabel()
+	if e := s.runCell(o, expression, 0, true); e != nil {
+		return display.Bundle{}, e
+	}
+	return b, nil
+}
+
+// runCell checks, lowers, compiles and runs one cell on the calling goroutine.
+func (s *shell) runCell(o *cellOutput, code string, count int, expression bool) (e *kernel.CellError) {
+	if !expression {
+		s.child.mu.Lock()
+		s.child.latest = o
+		s.child.mu.Unlock()
+	}
+	run := interp.NewRun()
+	o.run = run
+	if o.ctx.Err() != nil {
+		return interruptedError(s, o, run)
+	}
+	enter, e := s.prepare(run, code, count, expression)
+	if e != nil || enter == "" {
+		return e
+	}
+	err := s.interp.Call(run, enter)
+	o.mu.Lock()
+	exited := o.exited
+	o.mu.Unlock()
+	switch {
+	case exited != nil:
+		if *exited == 0 {
+			return nil
+		}
+		v := "os.Exit(" + strconv.Itoa(*exited) + ")"
+		return &kernel.CellError{Name: "exit", Value: v, Traceback: []string{v + " ended the cell; the session goes on, with its variables"}}
+	case o.ctx.Err() != nil:
+		return interruptedError(s, o, run)
+	case err != nil:
+		return s.panicError(run, err)
+	}
+	return nil
+}
+
+// prepare makes a cell ready to run and commits its declarations: from here on
+// they are the session's, whatever the cell does.
+func (s *shell) prepare(run *interp.Run, code string, count int, expression bool) (enter string, e *kernel.CellError) {
+	t := s.table
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*s.serial++
+	src := newSource("cell"+strconv.Itoa(*s.serial), count, code)
+	s.source[src.name] = src
+	u, undo, errs := t.check(s.fset, src, expression)
+	if len(errs) > 0 {
+		undo()
+		return "", compileError(errs)
+	}
+	low := lower(u)
+	if err := s.compile(run, low.file); err != nil {
+		undo()
+		return "", s.unsupported(src, err)
+	}
+	t.commit(u)
+	for _, d := range u.fresh {
+		s.known[d] = true
+	}
+	return low.enter, nil
+}
+
+// compile gives a file to the interpreter and declares what it has.
+func (s *shell) compile(run *interp.Run, f *ast.File) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			if os.Getenv("CELL_DEBUG") != "" {
+				debug.PrintStack()
+			}
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	// The interpreter keeps imports by file name.
+	*s.serial++
+	f.Package = token.Pos(s.fset.AddFile("file"+strconv.Itoa(*s.serial), -1, 1).Base())
+	f.Name.NamePos = f.Package
+	p, err := s.interp.CompileAST(f)
+	if err != nil {
+		return err
+	}
+	_, err = s.interp.ExecuteRun(run, p)
+	return err
+}
+
+var _ = context.Canceled
+var _ = errors.New
+var _ = runtime.GOOS
+var _ = strings.Contains

@@ -1,0 +1,523 @@
+package cell
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"reflect"
+	"strconv"
+)
+
+// lowered is a checked cell as the interpreter takes it: one file in which
+// variables are declared with their types, constants are values, every name is
+// the one that the interpreter knows, and the statements are a function.
+type lowered struct {
+	file  *ast.File
+	enter string // the function that runs the cell
+}
+
+// internalPath is the package of the functions that lowered code calls.
+const internalPath = "cell" + mark
+
+type lowerer struct {
+	u     *unit
+	paths map[string]bool
+	skip  map[ast.Expr]bool // already handled: lower the children only
+}
+
+// lower writes a checked cell for the interpreter. It leaves u's tree as it is.
+func lower(u *unit) *lowered {
+	l := &lowerer{u: u, paths: map[string]bool{internalPath: true}, skip: map[ast.Expr]bool{}}
+	t := u.table
+	for _, d := range u.fresh {
+		if u.alias[d] == nil && d.kind != methodKind && d.run == "" {
+			d.run = t.runName(d.name, t.used[d.name])
+			t.used[d.run] = true
+		}
+	}
+	f := &ast.File{Name: ast.NewIdent("main")}
+	for _, d := range u.decls {
+		switch d := d.(type) {
+		case *ast.GenDecl:
+			if d.Tok == token.TYPE {
+				f.Decls = append(f.Decls, l.node(d).(ast.Decl))
+			}
+		case *ast.FuncDecl:
+			f.Decls = append(f.Decls, l.node(d).(ast.Decl))
+		}
+	}
+	var body []ast.Stmt
+	for i, s := range u.body {
+		switch s := s.(type) {
+		case *ast.AssignStmt:
+			if s.Tok == token.DEFINE {
+				body = append(body, l.assign(s.Lhs, s.Rhs, s.TokPos))
+				continue
+			}
+		case *ast.DeclStmt:
+			g := s.Decl.(*ast.GenDecl)
+			if g.Tok == token.VAR {
+				for _, sp := range g.Specs {
+					sp := sp.(*ast.ValueSpec)
+					lhs := make([]ast.Expr, len(sp.Names))
+					for i, n := range sp.Names {
+						lhs[i] = n
+					}
+					rhs := sp.Values
+					if len(rhs) == 0 {
+						body = append(body, l.zero(f, sp)...)
+						continue
+					}
+					body = append(body, l.assign(lhs, rhs, sp.Pos()))
+				}
+				continue
+			}
+		case *ast.ExprStmt:
+			if i == len(u.body)-1 && u.result != nil && !u.silent {
+				body = append(body, l.show(s.X)...)
+				continue
+			}
+		}
+		body = append(body, l.node(s).(ast.Stmt))
+	}
+	for _, d := range u.inits {
+		body = append(body, &ast.ExprStmt{X: &ast.CallExpr{Fun: ast.NewIdent(d.run)}})
+	}
+	if u.main != nil {
+		body = append(body, &ast.ExprStmt{X: &ast.CallExpr{Fun: ast.NewIdent(u.main.run)}})
+	}
+	// New variables, with their types.
+	for _, d := range u.fresh {
+		if d.kind == varKind && u.alias[d] == nil {
+			f.Decls = append(f.Decls, l.variable(d.run, l.typeOf(u.pkg.Scope().Lookup(d.file).Type())))
+		}
+	}
+	out := &lowered{file: f, enter: "Cell" + mark + strconv.Itoa(t.next())}
+	f.Decls = append(f.Decls, &ast.FuncDecl{Name: ast.NewIdent(out.enter), Type: &ast.FuncType{Params: &ast.FieldList{}}, Body: &ast.BlockStmt{List: body}})
+	var imports []ast.Decl
+	for p := range l.paths {
+		imports = append(imports, importDecl(importAlias(p), p))
+	}
+	f.Decls = append(imports, f.Decls...)
+	return out
+}
+
+func (l *lowerer) variable(name string, typ ast.Expr) ast.Decl {
+	return &ast.GenDecl{Tok: token.VAR, Specs: []ast.Spec{&ast.ValueSpec{Names: []*ast.Ident{ast.NewIdent(name)}, Type: typ}}}
+}
+
+// internal names a function of the child's own package.
+func (l *lowerer) internal(name string, pos token.Pos) ast.Expr {
+	return &ast.SelectorExpr{X: &ast.Ident{Name: importAlias(internalPath), NamePos: pos}, Sel: &ast.Ident{Name: name, NamePos: pos}}
+}
+
+// assign is a top-level := or var with values: an assignment, its variables being
+// declared elsewhere.
+func (l *lowerer) assign(lhs, rhs []ast.Expr, pos token.Pos) ast.Stmt {
+	a := &ast.AssignStmt{Tok: token.ASSIGN, TokPos: pos}
+	for _, e := range lhs {
+		id := e.(*ast.Ident)
+		n := &ast.Ident{NamePos: id.NamePos, Name: "_"}
+		if d := l.u.vars[id]; d != nil {
+			n.Name = l.u.real(d).run
+		}
+		a.Lhs = append(a.Lhs, n)
+	}
+	for _, e := range rhs {
+		a.Rhs = append(a.Rhs, l.expr(e))
+	}
+	return a
+}
+
+// zero is a top-level var without values. A variable that exists already becomes
+// zero again.
+func (l *lowerer) zero(f *ast.File, sp *ast.ValueSpec) []ast.Stmt {
+	var out []ast.Stmt
+	for _, id := range sp.Names {
+		d := l.u.vars[id]
+		if d == nil || l.u.alias[d] == nil {
+			continue
+		}
+		z := "zero" + mark + strconv.Itoa(l.u.table.next())
+		f.Decls = append(f.Decls, l.variable(z, l.typeOf(l.u.info.Defs[id].Type())))
+		out = append(out, &ast.AssignStmt{Tok: token.ASSIGN, TokPos: id.Pos(),
+			Lhs: []ast.Expr{&ast.Ident{Name: l.u.real(d).run, NamePos: id.Pos()}}, Rhs: []ast.Expr{&ast.Ident{Name: z, NamePos: id.Pos()}}})
+	}
+	return out
+}
+
+// show gives the last expression's values to the child.
+func (l *lowerer) show(e ast.Expr) []ast.Stmt {
+	tv := l.u.info.Types[e]
+	x := l.expr(e)
+	pos := e.Pos()
+	call := func(args ...ast.Expr) ast.Stmt {
+		return &ast.ExprStmt{X: &ast.CallExpr{Fun: l.internal("Show", pos), Lparen: pos, Rparen: pos, Args: args}}
+	}
+	if tv.IsVoid() {
+		return []ast.Stmt{&ast.ExprStmt{X: x}}
+	}
+	if tup, ok := tv.Type.(*types.Tuple); ok {
+		a := &ast.AssignStmt{Tok: token.DEFINE, TokPos: pos, Rhs: []ast.Expr{x}}
+		var args []ast.Expr
+		for i := range tup.Len() {
+			n := "r" + mark + strconv.Itoa(i)
+			a.Lhs = append(a.Lhs, &ast.Ident{Name: n, NamePos: pos})
+			args = append(args, &ast.Ident{Name: n, NamePos: pos})
+		}
+		return []ast.Stmt{a, call(args...)}
+	}
+	return []ast.Stmt{call(x)}
+}
+
+func (l *lowerer) expr(e ast.Expr) ast.Expr {
+	if e == nil {
+		return nil
+	}
+	return l.node(e).(ast.Expr)
+}
+
+// node copies a tree and rewrites it on the way.
+func (l *lowerer) node(n ast.Node) ast.Node {
+	if e, ok := n.(ast.Expr); ok && !l.skip[e] {
+		if r := l.rewrite(e); r != nil {
+			return r
+		}
+	}
+	if s, ok := n.(*ast.DeclStmt); ok {
+		if g := s.Decl.(*ast.GenDecl); g.Tok == token.CONST {
+			return &ast.EmptyStmt{Semicolon: s.Pos(), Implicit: true}
+		}
+	}
+	return l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
+}
+
+var (
+	nodeType    = reflect.TypeFor[ast.Node]()
+	objectType  = reflect.TypeFor[*ast.Object]()
+	commentType = reflect.TypeFor[*ast.CommentGroup]()
+)
+
+func (l *lowerer) copy(v reflect.Value) reflect.Value {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() || v.Type() == objectType || v.Type() == commentType {
+			return reflect.Zero(v.Type())
+		}
+		c := reflect.New(v.Type().Elem())
+		for i := range v.Elem().NumField() {
+			c.Elem().Field(i).Set(l.child(v.Elem().Field(i)))
+		}
+		return c
+	}
+	return v
+}
+
+func (l *lowerer) child(v reflect.Value) reflect.Value {
+	switch v.Kind() {
+	case reflect.Interface:
+		if v.IsNil() {
+			return v
+		}
+		if n, ok := v.Interface().(ast.Node); ok {
+			return reflect.ValueOf(l.node(n))
+		}
+	case reflect.Pointer:
+		if v.IsNil() || v.Type() == objectType || v.Type() == commentType {
+			return reflect.Zero(v.Type())
+		}
+		if v.Type().Implements(nodeType) {
+			n := v.Interface().(ast.Node)
+			r := reflect.ValueOf(l.node(n))
+			if r.Type().AssignableTo(v.Type()) {
+				return r
+			}
+			// A place that takes this kind of node only.
+			return l.copy(v)
+		}
+	case reflect.Slice:
+		if v.IsNil() {
+			return v
+		}
+		c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		for i := range v.Len() {
+			c.Index(i).Set(l.child(v.Index(i)))
+		}
+		return c
+	}
+	return v
+}
+
+// rewrite gives what an expression becomes, or nil to go on inside it.
+func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
+	info := l.u.info
+	if tv, ok := info.Types[e]; ok && tv.Value != nil && !tv.IsType() {
+		if c := l.constant(tv, e.Pos()); c != nil {
+			return c
+		}
+	}
+	switch e := e.(type) {
+	case *ast.Ident:
+		o := info.Uses[e]
+		if o == nil {
+			o = info.Defs[e]
+		}
+		return l.name(e, o)
+	case *ast.SelectorExpr:
+		if id, ok := e.X.(*ast.Ident); ok {
+			if p, ok := info.Uses[id].(*types.PkgName); ok {
+				path := p.Imported().Path()
+				l.paths[path] = true
+				return &ast.SelectorExpr{X: &ast.Ident{Name: importAlias(path), NamePos: id.NamePos}, Sel: &ast.Ident{Name: e.Sel.Name, NamePos: e.Sel.NamePos}}
+			}
+		}
+		return &ast.SelectorExpr{X: l.expr(e.X), Sel: &ast.Ident{Name: e.Sel.Name, NamePos: e.Sel.NamePos}}
+	case *ast.KeyValueExpr:
+		// A struct's field name is no expression.
+		if id, ok := e.Key.(*ast.Ident); ok {
+			if v, ok := info.Uses[id].(*types.Var); ok && v.IsField() {
+				return &ast.KeyValueExpr{Key: &ast.Ident{Name: id.Name, NamePos: id.NamePos}, Colon: e.Colon, Value: l.expr(e.Value)}
+			}
+		}
+	}
+	return nil
+}
+
+// name is what an identifier is called in the interpreter.
+func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
+	if o == nil || o.Pkg() == nil {
+		return nil
+	}
+	if d := l.u.named[o]; d != nil && d.kind != methodKind {
+		return &ast.Ident{Name: l.u.real(d).run, NamePos: id.NamePos}
+	}
+	if f, ok := o.(*types.Func); ok && f.Signature().Recv() != nil {
+		return nil
+	}
+	if v, ok := o.(*types.Var); ok && v.IsField() {
+		return nil
+	}
+	if o.Pkg() != l.u.pkg && o.Parent() == o.Pkg().Scope() {
+		l.paths[o.Pkg().Path()] = true
+		return &ast.SelectorExpr{X: &ast.Ident{Name: importAlias(o.Pkg().Path()), NamePos: id.NamePos}, Sel: &ast.Ident{Name: id.Name, NamePos: id.NamePos}}
+	}
+	return nil
+}
+
+// constant writes a constant expression's value with its type, or gives nil where
+// the expression itself serves as well.
+func (l *lowerer) constant(tv types.TypeAndValue, pos token.Pos) ast.Expr {
+	b, ok := tv.Type.Underlying().(*types.Basic)
+	if !ok {
+		return nil // a type parameter, or an interface
+	}
+	v := tv.Value
+	switch {
+	case b.Info()&types.IsInteger != 0:
+		v = constant.ToInt(v)
+	case b.Info()&types.IsFloat != 0:
+		v = constant.ToFloat(v)
+	case b.Info()&types.IsComplex != 0:
+		v = constant.ToComplex(v)
+	}
+	if v.Kind() == constant.Unknown {
+		return nil
+	}
+	e := machineConstant(v, b)
+	if e == nil {
+		return nil
+	}
+	setPositions(e, pos)
+	// The type that the literal has by itself needs no saying.
+	if tb, ok := tv.Type.(*types.Basic); ok {
+		switch tb.Kind() {
+		case types.UntypedBool, types.UntypedInt, types.UntypedRune, types.UntypedFloat, types.UntypedComplex, types.UntypedString, types.UntypedNil,
+			types.Bool, types.Int, types.Float64, types.Complex128, types.String:
+			return e
+		}
+	}
+	if _, ok := tv.Type.(*types.TypeParam); ok {
+		return nil
+	}
+	return &ast.CallExpr{Fun: setPositions(&ast.ParenExpr{X: l.typeOf(tv.Type)}, pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{e}}
+}
+
+// machineConstant is a literal of the value that the type b holds at run time.
+func machineConstant(v constant.Value, b *types.Basic) ast.Expr {
+	switch v.Kind() {
+	case constant.Float, constant.Int:
+		if b.Info()&types.IsFloat != 0 || b.Kind() == types.UntypedFloat {
+			f, _ := constant.Float64Val(v)
+			s := strconv.FormatFloat(f, 'g', -1, 64)
+			neg := s[0] == '-'
+			if neg {
+				s = s[1:]
+			}
+			if isDigits(s) {
+				s += ".0"
+			}
+			var e ast.Expr = &ast.BasicLit{Kind: token.FLOAT, Value: s}
+			if neg {
+				e = &ast.UnaryExpr{Op: token.SUB, X: e}
+			}
+			return e
+		}
+	case constant.Complex:
+		return constantExpr(v, types.UntypedComplex)
+	}
+	return constantExpr(v, b.Kind())
+}
+
+func isDigits(s string) bool {
+	for _, r := range s {
+		if r < '0' || r > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// typeOf writes a type in the interpreter's names.
+func (l *lowerer) typeOf(t types.Type) ast.Expr {
+	id := func(s string) ast.Expr { return ast.NewIdent(s) }
+	switch t := t.(type) {
+	case *types.Basic:
+		switch t.Kind() {
+		case types.UnsafePointer:
+			l.paths["unsafe"] = true
+			return &ast.SelectorExpr{X: ast.NewIdent(importAlias("unsafe")), Sel: ast.NewIdent("Pointer")}
+		case types.UntypedNil:
+			return id("any")
+		}
+		return id(types.Default(t).String())
+	case *types.Alias:
+		if t.Obj().Pkg() == nil {
+			return id(t.Obj().Name())
+		}
+		return l.typeOf(types.Unalias(t))
+	case *types.Named:
+		var e ast.Expr
+		o := t.Obj()
+		switch {
+		case o.Pkg() == nil:
+			return id(o.Name())
+		case o.Pkg() == l.u.pkg:
+			if d := l.u.named[o]; d != nil {
+				e = id(d.run)
+			} else {
+				e = id(o.Name())
+			}
+		default:
+			l.paths[o.Pkg().Path()] = true
+			e = &ast.SelectorExpr{X: ast.NewIdent(importAlias(o.Pkg().Path())), Sel: ast.NewIdent(o.Name())}
+		}
+		switch n := t.TypeArgs().Len(); n {
+		case 0:
+		case 1:
+			e = &ast.IndexExpr{X: e, Index: l.typeOf(t.TypeArgs().At(0))}
+		default:
+			x := &ast.IndexListExpr{X: e}
+			for i := range n {
+				x.Indices = append(x.Indices, l.typeOf(t.TypeArgs().At(i)))
+			}
+			e = x
+		}
+		return e
+	case *types.TypeParam:
+		return id(t.Obj().Name())
+	case *types.Pointer:
+		return &ast.StarExpr{X: l.typeOf(t.Elem())}
+	case *types.Slice:
+		return &ast.ArrayType{Elt: l.typeOf(t.Elem())}
+	case *types.Array:
+		return &ast.ArrayType{Len: &ast.BasicLit{Kind: token.INT, Value: strconv.FormatInt(t.Len(), 10)}, Elt: l.typeOf(t.Elem())}
+	case *types.Map:
+		return &ast.MapType{Key: l.typeOf(t.Key()), Value: l.typeOf(t.Elem())}
+	case *types.Chan:
+		dir := ast.SEND | ast.RECV
+		switch t.Dir() {
+		case types.SendOnly:
+			dir = ast.SEND
+		case types.RecvOnly:
+			dir = ast.RECV
+		}
+		return &ast.ChanType{Dir: dir, Value: l.typeOf(t.Elem())}
+	case *types.Signature:
+		return l.signature(t)
+	case *types.Struct:
+		s := &ast.StructType{Fields: &ast.FieldList{}}
+		for i := range t.NumFields() {
+			f := &ast.Field{Type: l.typeOf(t.Field(i).Type())}
+			if !t.Field(i).Embedded() {
+				f.Names = []*ast.Ident{ast.NewIdent(t.Field(i).Name())}
+			}
+			if tag := t.Tag(i); tag != "" {
+				f.Tag = &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(tag)}
+			}
+			s.Fields.List = append(s.Fields.List, f)
+		}
+		return s
+	case *types.Interface:
+		s := &ast.InterfaceType{Methods: &ast.FieldList{}}
+		for i := range t.NumExplicitMethods() {
+			m := t.ExplicitMethod(i)
+			s.Methods.List = append(s.Methods.List, &ast.Field{Names: []*ast.Ident{ast.NewIdent(m.Name())}, Type: l.signature(m.Signature())})
+		}
+		for i := range t.NumEmbeddeds() {
+			s.Methods.List = append(s.Methods.List, &ast.Field{Type: l.typeOf(t.EmbeddedType(i))})
+		}
+		return s
+	case *types.Union:
+		var e ast.Expr
+		for i := range t.Len() {
+			x := l.typeOf(t.Term(i).Type())
+			if t.Term(i).Tilde() {
+				x = &ast.UnaryExpr{Op: token.TILDE, X: x}
+			}
+			if e != nil {
+				x = &ast.BinaryExpr{X: e, Op: token.OR, Y: x}
+			}
+			e = x
+		}
+		return e
+	}
+	return id("any")
+}
+
+func (l *lowerer) signature(t *types.Signature) *ast.FuncType {
+	f := &ast.FuncType{Params: &ast.FieldList{}}
+	for i := range t.Params().Len() {
+		e := l.typeOf(t.Params().At(i).Type())
+		if t.Variadic() && i == t.Params().Len()-1 {
+			if a, ok := e.(*ast.ArrayType); ok {
+				e = &ast.Ellipsis{Elt: a.Elt}
+			}
+		}
+		f.Params.List = append(f.Params.List, &ast.Field{Type: e})
+	}
+	if t.Results().Len() > 0 {
+		f.Results = &ast.FieldList{}
+		for i := range t.Results().Len() {
+			f.Results.List = append(f.Results.List, &ast.Field{Type: l.typeOf(t.Results().At(i).Type())})
+		}
+	}
+	return f
+}
+
+// setPositions gives a made tree the position of what it stands for.
+func setPositions[E ast.Expr](e E, pos token.Pos) E {
+	ast.Inspect(e, func(n ast.Node) bool {
+		if n == nil {
+			return false
+		}
+		v := reflect.ValueOf(n).Elem()
+		for i := range v.NumField() {
+			if p, ok := v.Field(i).Addr().Interface().(*token.Pos); ok && v.Type().Field(i).Name != "Ellipsis" {
+				*p = pos
+			}
+		}
+		return true
+	})
+	return e
+}

@@ -1,0 +1,290 @@
+package cell
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"sync"
+	"unicode/utf8"
+
+	"deltafin/kernel"
+	"deltafin/kernel/display"
+)
+
+// Bindings are what the child's program adds to plain Go.
+type Bindings struct {
+	// Exports gives the names that every cell sees without an import, and as
+	// Package.Name: functions and variables as their values, a variable's value
+	// being addressable, types as nil pointers to them ((*T)(nil)). It is called
+	// once, when the child starts. nil adds nothing.
+	Exports func(*Session) map[string]reflect.Value
+	// Package is the package name of Exports; "" means lab.
+	Package string
+	// Docs documents the exports for Shift-Tab, by name; a method or field is
+	// "Type.Name".
+	Docs map[string]Doc
+	// Comm takes the front ends' comm messages; nil drops them.
+	Comm func(context.Context, kernel.CommMessage, kernel.Output)
+}
+
+// Doc documents one name.
+type Doc struct {
+	Signature string // as in Go; "" derives it from the type
+	Doc       string // plain text
+}
+
+// A Session is the child's side of everything that the exports need: calls into
+// the kernel process and the output of the cell that is running. Its methods may
+// be called from any goroutine.
+type Session struct{ child *child }
+
+// Call runs a method of the parent's Services with params marshalled to JSON.
+// event, which may be nil, gets what the method streams, on the caller's
+// goroutine, before Call returns. The method is cancelled with ctx, and with the
+// cell when ctx is the cell's.
+func (s *Session) Call(ctx context.Context, method string, params any, event func(json.RawMessage)) (json.RawMessage, error) {
+	return s.child.call(ctx, method, params, event)
+}
+
+// Output is the output of the cell that the calling goroutine belongs to, or of
+// the latest cell where it belongs to none.
+func (s *Session) Output() kernel.Output { return s.child.current() }
+
+// Context is cancelled when the cell that the calling goroutine belongs to is
+// interrupted.
+func (s *Session) Context() context.Context { return s.child.current().ctx }
+
+// A cellOutput is one cell in the child: the way to its output, and its
+// cancellation. It implements kernel.Output.
+type cellOutput struct {
+	child *child
+	id    uint64
+	stdin bool
+	ctx   context.Context
+	stop  context.CancelFunc
+	run   canceller
+	label label
+
+	silent  bool
+	capture *display.Bundle // where a user expression goes
+	exited  *int            // os.Exit was called; guarded by mu
+
+	mu      sync.Mutex
+	room    sync.Cond
+	flying  int               // bytes that the parent has not shown yet
+	partial map[string][]byte // an incomplete rune at the end of a stream
+}
+
+// canceller stops the interpreted goroutines of a cell.
+type canceller interface{ Stop() }
+
+var _ kernel.Output = (*cellOutput)(nil)
+
+// errStdin is what Input returns when the front end can't ask.
+var errStdin = errors.New("this front end does not allow input requests")
+
+// takeRoom waits until n more bytes may fly. An interrupted cell doesn't wait: it
+// returns false and what it would have shown is dropped.
+func (c *cellOutput) takeRoom(n int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.flying > 0 && c.flying+n > streamWindow {
+		if c.ctx.Err() != nil {
+			return false
+		}
+		c.room.Wait()
+	}
+	c.flying += n
+	return true
+}
+
+func (c *cellOutput) shown(n int) {
+	c.mu.Lock()
+	c.flying -= n
+	c.mu.Unlock()
+	c.room.Broadcast()
+}
+
+func (c *cellOutput) interrupt() {
+	c.stop()
+	if c.run != nil {
+		c.run.Stop()
+	}
+	c.mu.Lock() // so that no waiter misses the broadcast
+	c.room.Broadcast()
+	c.mu.Unlock()
+}
+
+// Write-sized pieces keep a frame small and the window fair.
+const streamPiece = 32 << 10
+
+// Stream writes text to the cell's stdout or stderr.
+func (c *cellOutput) Stream(name, text string) {
+	c.child.pipes.sync()
+	c.stream(name, text)
+}
+
+func (c *cellOutput) stream(name, text string) {
+	c.mu.Lock()
+	if p := c.partial[name]; len(p) > 0 {
+		text = string(p) + text
+		delete(c.partial, name)
+	}
+	if k := incompleteRune(text); k > 0 {
+		if c.partial == nil {
+			c.partial = map[string][]byte{}
+		}
+		c.partial[name] = []byte(text[len(text)-k:])
+		text = text[:len(text)-k]
+	}
+	c.mu.Unlock()
+	for len(text) > 0 {
+		n := min(len(text), streamPiece)
+		if n < len(text) {
+			n -= incompleteRune(text[:n])
+		}
+		if !c.takeRoom(n) {
+			return
+		}
+		c.child.out.stream(c, name, text[:n])
+		text = text[n:]
+	}
+}
+
+// flushPartial shows an incomplete rune as what it is.
+func (c *cellOutput) flushPartial() {
+	for _, name := range []string{"stdout", "stderr"} {
+		c.mu.Lock()
+		p := c.partial[name]
+		delete(c.partial, name)
+		if len(p) > 0 {
+			c.flying += len("\uFFFD")
+		}
+		c.mu.Unlock()
+		if len(p) > 0 {
+			c.child.out.stream(c, name, "\uFFFD")
+		}
+	}
+}
+
+// incompleteRune is how many bytes at the end of s begin a rune that s cuts off.
+func incompleteRune(s string) int {
+	for k := 1; k <= min(len(s), utf8.UTFMax-1); k++ {
+		b := s[len(s)-k]
+		if utf8.RuneStart(b) {
+			if !utf8.FullRuneInString(s[len(s)-k:]) {
+				return k
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+func (c *cellOutput) bundle(op, id string, b display.Bundle) {
+	c.child.pipes.sync()
+	data, err := json.Marshal(b)
+	if err != nil {
+		c.stream("stderr", "a displayed value can't be written as JSON: "+err.Error()+"\n")
+		return
+	}
+	if !c.takeRoom(len(data)) {
+		return
+	}
+	if err := c.child.out.send(frame{Op: op, Cell: c.id, Name: id, Data: data}); err != nil {
+		c.shown(len(data))
+		c.stream("stderr", err.Error()+"\n")
+	}
+}
+
+func (c *cellOutput) Display(b display.Bundle, id string) { c.bundle(opDisplay, id, b) }
+func (c *cellOutput) Update(b display.Bundle, id string)  { c.bundle(opUpdate, id, b) }
+func (c *cellOutput) Result(b display.Bundle)             { c.bundle(opResult, "", b) }
+
+func (c *cellOutput) Clear(wait bool) {
+	c.child.pipes.sync()
+	name := ""
+	if wait {
+		name = "wait"
+	}
+	c.child.out.send(frame{Op: opClear, Cell: c.id, Name: name})
+}
+
+func (c *cellOutput) Comm(m kernel.CommMessage) {
+	data, err := json.Marshal(m)
+	if err != nil {
+		c.stream("stderr", "a comm message can't be written as JSON: "+err.Error()+"\n")
+		return
+	}
+	if !c.takeRoom(len(data)) {
+		return
+	}
+	if err := c.child.out.send(frame{Op: opCommOut, Cell: c.id, Data: data}); err != nil {
+		c.shown(len(data))
+	}
+}
+
+func (c *cellOutput) Input(ctx context.Context, prompt string, password bool) (string, error) {
+	if !c.stdin {
+		return "", errStdin
+	}
+	c.child.pipes.sync()
+	name := ""
+	if password {
+		name = "password"
+	}
+	id, reply := c.child.expect()
+	defer c.child.forget(id)
+	if err := c.child.out.send(frame{Op: opInput, ID: id, Cell: c.id, Text: prompt, Name: name}); err != nil {
+		return "", err
+	}
+	select {
+	case f := <-reply.events:
+		if f.Error != "" {
+			return "", errors.New(f.Error)
+		}
+		return f.Text, nil
+	case <-ctx.Done():
+		c.child.out.send(frame{Op: opCancel, ID: id})
+		return "", ctx.Err()
+	case <-c.ctx.Done():
+		c.child.out.send(frame{Op: opCancel, ID: id})
+		return "", c.ctx.Err()
+	}
+}
+
+// streamWriter is a cell's stdout or stderr as an io.Writer: the writes of
+// whichever cell the calling goroutine belongs to.
+type streamWriter struct {
+	child *child
+	name  string
+}
+
+func (w streamWriter) Write(b []byte) (int, error) {
+	w.child.current().Stream(w.name, string(b))
+	return len(b), nil
+}
+
+// stdinReader reads lines from the front end.
+type stdinReader struct {
+	child *child
+	mu    sync.Mutex
+	rest  []byte
+}
+
+func (r *stdinReader) Read(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.rest) == 0 {
+		c := r.child.current()
+		line, err := c.Input(c.ctx, "", false)
+		if err != nil {
+			return 0, err
+		}
+		r.rest = []byte(line + "\n")
+	}
+	n := copy(b, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}

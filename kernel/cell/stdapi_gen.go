@@ -1,0 +1,444 @@
+//go:build ignore
+
+// stdapi_gen writes stdapi.zip: what go/types must know of the standard library,
+// as Go declarations without bodies, a file a package, with the first paragraph
+// of each name's documentation. Run it with the Go release that go.mod names:
+//
+//	go run stdapi_gen.go
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/doc"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/traefik/yaegi/stdlib"
+)
+
+func main() {
+	log.SetFlags(0)
+	out := "stdapi.zip"
+	if len(os.Args) > 1 {
+		out = os.Args[1]
+	}
+	g := &generator{exports: map[string]string{}, dirs: map[string]string{}, want: map[types.Object]bool{}}
+	cmd := exec.Command("go", "list", "-export", "-f", "{{.ImportPath}}\t{{.Export}}\t{{.Dir}}", "std")
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
+	list, err := cmd.Output()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for line := range strings.Lines(string(list)) {
+		f := strings.Split(strings.TrimRight(line, "\n"), "\t")
+		g.exports[f[0]], g.dirs[f[0]] = f[1], f[2]
+	}
+	imp := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(g.exports[path]) })
+	var paths []string
+	for key := range stdlib.Symbols {
+		path := filepath.Dir(key)
+		if g.exports[path] != "" {
+			paths = append(paths, path)
+		}
+	}
+	paths = append(paths, "iter", "unique", "weak", "structs", "os/exec", "crypto/sha3", "testing/synctest")
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	for _, p := range paths {
+		pkg, err := imp.Import(p)
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, n := range pkg.Scope().Names() {
+			if o := pkg.Scope().Lookup(n); o.Exported() {
+				g.need(o)
+			}
+		}
+	}
+	for len(g.queue) > 0 {
+		o := g.queue[0]
+		g.queue = g.queue[1:]
+		g.visit(o)
+	}
+	by := map[*types.Package][]types.Object{}
+	for o := range g.want {
+		by[o.Pkg()] = append(by[o.Pkg()], o)
+	}
+	pkgs := make([]*types.Package, 0, len(by))
+	for p := range by {
+		pkgs = append(pkgs, p)
+	}
+	sort.Slice(pkgs, func(i, j int) bool { return pkgs[i].Path() < pkgs[j].Path() })
+	var buf bytes.Buffer
+	z := zip.NewWriter(&buf)
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
+	for _, p := range pkgs {
+		objs := by[p]
+		sort.Slice(objs, func(i, j int) bool { return objs[i].Name() < objs[j].Name() })
+		w, err := z.CreateHeader(&zip.FileHeader{Name: p.Path(), Method: zip.Deflate})
+		if err != nil {
+			log.Fatal(err)
+		}
+		if _, err := w.Write(g.file(p, objs)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		log.Fatal(err)
+	}
+	if err := os.WriteFile(out, buf.Bytes(), 0o644); err != nil {
+		log.Fatal(err)
+	}
+}
+
+type generator struct {
+	exports, dirs map[string]string
+	want          map[types.Object]bool
+	queue         []types.Object
+}
+
+func (g *generator) need(o types.Object) {
+	if o.Pkg() == nil || o.Pkg().Path() == "unsafe" || g.want[o] {
+		return
+	}
+	g.want[o] = true
+	g.queue = append(g.queue, o)
+}
+
+// visit makes everything needed that o's printed declaration names.
+func (g *generator) visit(o types.Object) {
+	if t, ok := o.(*types.TypeName); ok {
+		if a, ok := t.Type().(*types.Alias); ok {
+			g.reach(a.Rhs())
+			for i := range a.TypeParams().Len() {
+				g.reach(a.TypeParams().At(i).Constraint())
+			}
+			return
+		}
+		n := t.Type().(*types.Named)
+		for i := range n.TypeParams().Len() {
+			g.reach(n.TypeParams().At(i).Constraint())
+		}
+		g.reach(n.Underlying())
+		for i := range n.NumMethods() {
+			if m := n.Method(i); m.Exported() {
+				g.reach(m.Type())
+			}
+		}
+		return
+	}
+	g.reach(o.Type())
+}
+
+func (g *generator) reach(t types.Type) {
+	switch t := t.(type) {
+	case *types.Alias:
+		g.need(t.Obj())
+		for i := range t.TypeArgs().Len() {
+			g.reach(t.TypeArgs().At(i))
+		}
+	case *types.Named:
+		g.need(t.Obj())
+		for i := range t.TypeArgs().Len() {
+			g.reach(t.TypeArgs().At(i))
+		}
+	case *types.Pointer:
+		g.reach(t.Elem())
+	case *types.Slice:
+		g.reach(t.Elem())
+	case *types.Array:
+		g.reach(t.Elem())
+	case *types.Chan:
+		g.reach(t.Elem())
+	case *types.Map:
+		g.reach(t.Key())
+		g.reach(t.Elem())
+	case *types.Signature:
+		for _, tup := range []*types.Tuple{t.Params(), t.Results()} {
+			for i := range tup.Len() {
+				g.reach(tup.At(i).Type())
+			}
+		}
+		for i := range t.TypeParams().Len() {
+			g.reach(t.TypeParams().At(i).Constraint())
+		}
+	case *types.Struct:
+		for i := range t.NumFields() {
+			if f := t.Field(i); f.Exported() || f.Embedded() {
+				g.reach(f.Type())
+			}
+		}
+	case *types.Interface:
+		for i := range t.NumExplicitMethods() {
+			if m := t.ExplicitMethod(i); m.Exported() {
+				g.reach(m.Type())
+			}
+		}
+		for i := range t.NumEmbeddeds() {
+			g.reach(t.EmbeddedType(i))
+		}
+	case *types.Union:
+		for i := range t.Len() {
+			g.reach(t.Term(i).Type())
+		}
+	}
+}
+
+// file prints the package's needed declarations.
+func (g *generator) file(p *types.Package, objs []types.Object) []byte {
+	docs := g.docs(p.Path())
+	imports := map[string]string{} // path → local name
+	names := map[string]bool{}
+	q := func(o *types.Package) string {
+		if o == p {
+			return ""
+		}
+		if n, ok := imports[o.Path()]; ok {
+			return n
+		}
+		n := o.Name()
+		for names[n] || p.Scope().Lookup(n) != nil {
+			n += "_"
+		}
+		imports[o.Path()], names[n] = n, true
+		return n
+	}
+	var b strings.Builder
+	comment := func(key string) {
+		if d := docs[key]; d != "" {
+			b.WriteString("// " + d + "\n")
+		}
+	}
+	pr := func(f string, a ...any) { fmt.Fprintf(&b, f, a...) }
+	ts := func(t types.Type) string { return types.TypeString(t, q) }
+	for _, o := range objs {
+		comment(o.Name())
+		switch o := o.(type) {
+		case *types.Const:
+			v := o.Val().ExactString()
+			if o.Val().Kind() == constant.Float || o.Val().Kind() == constant.Int && isFloat(o.Type()) {
+				v = "(" + v + ".0)"
+				v = strings.Replace(strings.Replace(v, "/", ".0/", 1), ".0.0", ".0", -1)
+			}
+			if o.Val().Kind() == constant.Int && isRune(o.Type()) {
+				v = fmt.Sprintf("'\\U%08x'", mustInt(o.Val()))
+			}
+			if bt, ok := o.Type().(*types.Basic); ok && bt.Info()&types.IsUntyped != 0 {
+				pr("const %s = %s\n", o.Name(), v)
+			} else {
+				pr("const %s %s = %s\n", o.Name(), ts(o.Type()), v)
+			}
+		case *types.Var:
+			pr("var %s %s\n", o.Name(), ts(o.Type()))
+		case *types.Func:
+			pr("func %s%s\n", o.Name(), strings.TrimPrefix(ts(o.Type()), "func"))
+		case *types.TypeName:
+			if a, ok := o.Type().(*types.Alias); ok {
+				pr("type %s%s = %s\n", o.Name(), params(a.TypeParams(), ts), ts(a.Rhs()))
+				continue
+			}
+			n := o.Type().(*types.Named)
+			pr("type %s%s ", o.Name(), params(n.TypeParams(), ts))
+			g.body(&b, n.Underlying(), ts)
+			pr("\n")
+			var args []string
+			for i := range n.TypeParams().Len() {
+				args = append(args, n.TypeParams().At(i).Obj().Name())
+			}
+			recv := o.Name()
+			if len(args) > 0 {
+				recv += "[" + strings.Join(args, ", ") + "]"
+			}
+			for i := range n.NumMethods() {
+				m := n.Method(i)
+				if !m.Exported() {
+					continue
+				}
+				star := ""
+				if _, ok := m.Signature().Recv().Type().(*types.Pointer); ok {
+					star = "*"
+				}
+				comment(o.Name() + "." + m.Name())
+				// The method's own names for the type parameters may differ.
+				r := recv
+				if k := m.Signature().RecvTypeParams().Len(); k > 0 {
+					var own []string
+					for i := range k {
+						own = append(own, m.Signature().RecvTypeParams().At(i).Obj().Name())
+					}
+					r = o.Name() + "[" + strings.Join(own, ", ") + "]"
+				}
+				pr("func (%s%s) %s%s\n", star, r, m.Name(), strings.TrimPrefix(ts(m.Type()), "func"))
+			}
+		}
+	}
+	var head strings.Builder
+	fmt.Fprintf(&head, "package %s\n", p.Name())
+	var ps []string
+	for path := range imports {
+		ps = append(ps, path)
+	}
+	slices.Sort(ps)
+	for _, path := range ps {
+		fmt.Fprintf(&head, "import %s %q\n", imports[path], path)
+	}
+	return []byte(head.String() + b.String())
+}
+
+// body prints an underlying type: a struct without its unexported fields, but as
+// comparable as it was, and an interface without its unexported methods.
+func (g *generator) body(b *strings.Builder, t types.Type, ts func(types.Type) string) {
+	switch t := t.(type) {
+	case *types.Struct:
+		b.WriteString("struct {")
+		hidden := false
+		for i := range t.NumFields() {
+			f := t.Field(i)
+			switch {
+			case f.Embedded():
+				fmt.Fprintf(b, " %s;", ts(f.Type()))
+			case f.Exported():
+				fmt.Fprintf(b, " %s %s", f.Name(), ts(f.Type()))
+				if tag := t.Tag(i); tag != "" {
+					fmt.Fprintf(b, " %q", tag)
+				}
+				b.WriteString(";")
+			default:
+				hidden = true
+			}
+		}
+		if hidden {
+			if types.Comparable(t) {
+				b.WriteString(" unexported int;")
+			} else {
+				b.WriteString(" unexported func();")
+			}
+		}
+		b.WriteString(" }")
+	case *types.Interface:
+		b.WriteString("interface {")
+		hidden := false
+		for i := range t.NumExplicitMethods() {
+			m := t.ExplicitMethod(i)
+			if m.Exported() {
+				fmt.Fprintf(b, " %s%s;", m.Name(), strings.TrimPrefix(ts(m.Type()), "func"))
+			} else {
+				hidden = true
+			}
+		}
+		for i := range t.NumEmbeddeds() {
+			fmt.Fprintf(b, " %s;", ts(t.EmbeddedType(i)))
+		}
+		if hidden {
+			b.WriteString(" unexported();")
+		}
+		b.WriteString(" }")
+	default:
+		b.WriteString(ts(t))
+	}
+}
+
+func params(l *types.TypeParamList, ts func(types.Type) string) string {
+	if l.Len() == 0 {
+		return ""
+	}
+	var s []string
+	for i := range l.Len() {
+		s = append(s, l.At(i).Obj().Name()+" "+ts(l.At(i).Constraint()))
+	}
+	return "[" + strings.Join(s, ", ") + "]"
+}
+
+func isFloat(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsFloat != 0
+}
+
+func isRune(t types.Type) bool {
+	b, ok := t.(*types.Basic)
+	return ok && b.Kind() == types.UntypedRune
+}
+
+func mustInt(v constant.Value) int64 { i, _ := constant.Int64Val(v); return i }
+
+// docs has the first paragraph of each name's documentation, on one line.
+func (g *generator) docs(path string) map[string]string {
+	m := map[string]string{}
+	dir := g.dirs[path]
+	if dir == "" || strings.Contains(path, "internal") {
+		return m
+	}
+	fset := token.NewFileSet()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return m
+	}
+	var files []*ast.File
+	for _, e := range entries {
+		n := e.Name()
+		if !strings.HasSuffix(n, ".go") || strings.HasSuffix(n, "_test.go") || strings.Contains(n, "_windows") || strings.Contains(n, "_plan9") || strings.Contains(n, "_js") || strings.Contains(n, "_wasm") {
+			continue
+		}
+		f, err := parser.ParseFile(fset, filepath.Join(dir, n), nil, parser.ParseComments)
+		if err == nil && f.Name.Name == filepath.Base(path) || err == nil && strings.HasSuffix(path, "/v2") {
+			files = append(files, f)
+		}
+	}
+	d, err := doc.NewFromFiles(fset, files, path)
+	if err != nil {
+		return m
+	}
+	set := func(key, text string) {
+		first, _, _ := strings.Cut(strings.TrimSpace(text), "\n\n")
+		m[key] = strings.Join(strings.Fields(first), " ")
+	}
+	values := func(vs []*doc.Value) {
+		for _, v := range vs {
+			for _, s := range v.Decl.Specs {
+				vs := s.(*ast.ValueSpec)
+				text := vs.Doc.Text()
+				if text == "" {
+					text = vs.Comment.Text()
+				}
+				if text == "" && len(v.Names) == 1 {
+					text = v.Doc
+				}
+				for _, n := range vs.Names {
+					set(n.Name, text)
+				}
+			}
+		}
+	}
+	values(d.Consts)
+	values(d.Vars)
+	for _, f := range d.Funcs {
+		set(f.Name, f.Doc)
+	}
+	for _, t := range d.Types {
+		set(t.Name, t.Doc)
+		values(t.Consts)
+		values(t.Vars)
+		for _, f := range t.Funcs {
+			set(f.Name, f.Doc)
+		}
+		for _, f := range t.Methods {
+			set(t.Name+"."+f.Name, f.Doc)
+		}
+	}
+	return m
+}
