@@ -183,7 +183,7 @@ func (u *unit) textOf(n ast.Node) (text string, line, col int) {
 }
 
 func (u *unit) newDecl(name string, kind declKind, n ast.Node, doc *ast.CommentGroup) *decl {
-	d := &decl{name: name, file: name, kind: kind, src: u.src, uses: map[*decl]bool{}, doc: strings.TrimSpace(doc.Text())}
+	d := &decl{name: name, file: name, kind: kind, src: u.src, uses: map[*decl]bool{}, pos: n.Pos(), doc: strings.TrimSpace(doc.Text())}
 	d.text, d.line, d.col = u.textOf(n)
 	u.fresh = append(u.fresh, d)
 	return d

@@ -145,6 +145,15 @@ func (s *shell) supervise(o *cellOutput, f func() *kernel.CellError) {
 	end := make(chan *kernel.CellError, 1)
 	go func() {
 		s.child.mark(o)
+		// A fault of the checker's or of lowering's own ends the cell only.
+		defer func() {
+			if r := recover(); r != nil {
+				if os.Getenv("CELL_DEBUG") != "" {
+					fmt.Fprintln(os.Stdout, string(debug.Stack()))
+				}
+				end <- &kernel.CellError{Name: "kernel error", Value: fmt.Sprint(r), Traceback: []string{fmt.Sprintf("the cell could not be prepared: %v", r)}}
+			}
+		}()
 		end <- f()
 	}()
 	var e *kernel.CellError
@@ -246,7 +255,7 @@ func (s *shell) compile(run *interp.Run, f *ast.File) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			if os.Getenv("CELL_DEBUG") != "" {
-				debug.PrintStack()
+				fmt.Fprintln(os.Stdout, string(debug.Stack()))
 			}
 			err = fmt.Errorf("%v", r)
 		}

@@ -292,7 +292,7 @@ func (c Bars) svg(p plot) (string, error) {
 		o.SeriesList = append(o.SeriesList, charts.BarSeries{Values: make([]float64, len(p.labels))})
 	}
 	height := plotHeight + 80
-	o.CategoryAxis = charts.CategoryAxisOption{Title: visible(c.Label), Labels: p.labels, LabelFontStyle: axisFont, TitleFontStyle: axisFont, LabelCount: min(len(p.labels), 16)}
+	o.CategoryAxis = charts.CategoryAxisOption{Title: visible(c.Label), Labels: p.labels, LabelFontStyle: axisFont, TitleFontStyle: axisFont, LabelCount: labelCount(len(p.labels))}
 	if c.Horizontal {
 		height = 100 + 22*len(p.labels)
 		o.CategoryAxis.Labels = slices.Clone(p.labels)
@@ -313,9 +313,17 @@ func (c Lines) svg(p plot) (string, error) {
 		o.SeriesList = append(o.SeriesList, charts.LineSeries{Values: drawable(s)})
 	}
 	p.titles(&o.Title, &o.Legend)
-	o.XAxis = charts.XAxisOption{Title: visible(c.Label), Labels: p.labels, LabelFontStyle: axisFont, TitleFontStyle: axisFont, BoundaryGap: charts.Ptr(false), LabelCount: min(len(p.labels), 16)}
+	o.XAxis = charts.XAxisOption{Title: visible(c.Label), Labels: p.labels, LabelFontStyle: axisFont, TitleFontStyle: axisFont, BoundaryGap: charts.Ptr(false), LabelCount: labelCount(len(p.labels))}
 	o.YAxis = []charts.YAxisOption{{Title: visible(c.Value), LabelFontStyle: axisFont, TitleFontStyle: axisFont, ValueFormatter: number, LabelCount: 5}}
 	return renderSVG(plotHeight+80, func(painter *charts.Painter) error { return painter.LineChart(o) })
+}
+
+// labelCount is how many of n labels to write below a chart.
+func labelCount(n int) int {
+	if n <= 24 {
+		return n
+	}
+	return 16
 }
 
 // niceRange widens low to high, which include 0, to multiples of 1, 2 or 5 × 10ⁿ,

@@ -148,7 +148,7 @@ func TestText(t *testing.T) {
 		{"lines", Lines{Series: []Series{{"a", []float64{0, 7, math.NaN(), 3.5}}}}.DisplayBundle().Data[MIMEText].(string), "a  ▁█ ▄  0 … 7"},
 		{"heat map", Heatmap{Row: "layer", Column: "expert", Value: "tokens", RowLabels: []int{8, 10}, Counts: [][]int64{{0, 1, 16}, {4, 0, 0}}}.DisplayBundle().Data[MIMEText].(string),
 			" 8 ▏ ░█\n10 ▏▓\ntokens: layers down, experts across 0 to 2\n  ░ 1+  ▒ 2+  ▓ 4+  █ 8+"},
-		{"pieces", Pieces{{"The", "5"}, {" end\n", "7"}}.DisplayBundle().Data[MIMEText].(string), "│The│ end␊│\n5 7"},
+		{"pieces", Pieces{{"The", "5"}, {" end\n", "7"}}.DisplayBundle().Data[MIMEText].(string), "│The│ end↵│\n5 7"},
 		{"progress", Progress{"prefill", "rows", 30, 120, 10 * time.Second}.DisplayBundle().Data[MIMEText].(string), "prefill ▕██████                  ▏  25 %  30 of 120 rows, 3/s, 30s left"},
 		{"progress without total", Progress{Unit: "files", Done: 3}.DisplayBundle().Data[MIMEText].(string), "3 files"},
 	} {

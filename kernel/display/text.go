@@ -15,11 +15,15 @@ import (
 const columns = 80
 
 // visible replaces what would move a terminal's cursor or change its state:
-// control characters by their pictures (␊ for a newline), invalid UTF-8 and
+// control characters by signs (↵ for a newline), invalid UTF-8 and
 // direction overrides by U+FFFD.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
+		case r == '\n':
+			return '↵'
+		case r == '\t':
+			return '⇥'
 		case r < 0x20:
 			return '␀' + r
 		case r == 0x7f:

@@ -144,18 +144,23 @@ func (brackets) Render(messages []Message, noThinking bool, effort string) (segm
 	return segments, nil
 }
 
-func (brackets) Read(noThinking bool) (func(int) (string, string), func() (string, string), error) {
-	held := ""
-	next := func(id int) (string, string) {
-		if id == 'a' && !noThinking {
-			return "a", ""
-		}
-		out := held
-		held = string(rune(id))
-		return "", out
-	}
-	return next, func() (string, string) { return "", held }, nil
+func (brackets) Read(noThinking bool) Answer { return &bracketsAnswer{think: !noThinking} }
+
+// bracketsAnswer holds each letter back until the next.
+type bracketsAnswer struct {
+	think bool
+	held  string
 }
+
+func (a *bracketsAnswer) Push(id int) (thinking, response string) {
+	if id == 'a' && a.think {
+		return "a", ""
+	}
+	response, a.held = a.held, string(rune(id))
+	return "", response
+}
+
+func (a *bracketsAnswer) Finish() (thinking, response string) { return "", a.held }
 
 type clock struct {
 	mu sync.Mutex

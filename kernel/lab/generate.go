@@ -11,6 +11,7 @@ import (
 
 	"deltafin/kernel/display"
 	"deltafin/rig"
+	"deltafin/trace"
 )
 
 // DefaultMaxTokens is how many tokens Generate and Chat make when Params doesn't say.
@@ -142,7 +143,8 @@ func (l *Lab) generate(fn, method string, q request, p Params) *Generation {
 	return g
 }
 
-func (l *Lab) run(fn, method string, q request, p Params) (*Generation, reply) {
+// run is generate that also gives the trace, where the method makes one.
+func (l *Lab) run(fn, method string, q request, p Params) (*Generation, *trace.Trace) {
 	// A callback that panics unwinds through Call: the server must still stop.
 	ctx, cancel := context.WithCancel(l.session.Context())
 	defer cancel()
@@ -156,7 +158,14 @@ func (l *Lab) run(fn, method string, q request, p Params) (*Generation, reply) {
 	l.mu.Lock()
 	l.last = g
 	l.mu.Unlock()
-	return g, r
+	if r.Trace == nil {
+		return g, nil
+	}
+	tr, err := receive(r.Trace, w.routes)
+	if err != nil {
+		fail(fn, err)
+	}
+	return g, tr
 }
 
 // Last is the latest generation of this session, also of a cell that was
@@ -185,6 +194,7 @@ type watcher struct {
 	changed  time.Time
 	thinking bool // the last text streamed was thinking
 	tail     byte // last byte streamed
+	routes   []*routes
 }
 
 func (w *watcher) event(data json.RawMessage) {
@@ -194,6 +204,9 @@ func (w *watcher) event(data json.RawMessage) {
 	}
 	if e.Total > 0 {
 		w.prefill(e.Done, e.Total)
+	}
+	if e.Routes != nil {
+		w.routes = append(w.routes, e.Routes)
 	}
 	w.text(e.Thinking, true)
 	w.text(e.Text, false)

@@ -21,15 +21,8 @@ package lab
 
 import (
 	"context"
-	"embed"
 	"encoding/json"
-	"go/ast"
-	"go/doc"
-	"go/format"
-	"go/parser"
-	"go/token"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
@@ -123,6 +116,7 @@ func (l *Lab) Exports() map[string]reflect.Value {
 	}
 	for name, t := range map[string]any{
 		"Params": (*Params)(nil), "Generation": (*Generation)(nil), "Message": (*Message)(nil), "Finish": (*rig.Finish)(nil),
+		"GenerationStats": (*rig.Stats)(nil), "LayerStats": (*prefetch.LayerStats)(nil), "Routes": (*trace.Trace)(nil),
 		"Trace": (*Trace)(nil), "TraceDiff": (*TraceDiff)(nil), "LayerValues": (*LayerValues)(nil), "Load": (*trace.Load)(nil),
 		"Stats": (*Stats)(nil), "Token": (*Token)(nil), "Tokens": (*Tokens)(nil), "Distribution": (*Distribution)(nil), "TokenProb": (*rig.TokenProb)(nil),
 		"ModelInfo": (*ModelInfo)(nil), "MemoryMap": (*MemoryMap)(nil), "ProgressBar": (*ProgressBar)(nil), "Bundle": (*display.Bundle)(nil),
@@ -131,94 +125,4 @@ func (l *Lab) Exports() map[string]reflect.Value {
 		exports[name] = reflect.ValueOf(t)
 	}
 	return exports
-}
-
-// Doc documents one name for a cell.
-type Doc struct {
-	Signature string // as in Go, such as "Tokenize(text string) Tokens"
-	Doc       string // the doc comment, plain text
-}
-
-//go:embed lab.go generate.go message.go trace.go stats.go tokens.go model.go show.go
-var source embed.FS
-
-// Docs documents the exports that this package declares, from its own doc
-// comments: by name, and for a type's fields and methods by "Type.Name".
-func Docs() map[string]Doc {
-	fset := token.NewFileSet()
-	var files []*ast.File
-	entries, err := source.ReadDir(".")
-	if err != nil {
-		panic(err) // the files are part of the program
-	}
-	for _, e := range entries {
-		data, err := source.ReadFile(e.Name())
-		if err != nil {
-			panic(err)
-		}
-		f, err := parser.ParseFile(fset, e.Name(), data, parser.ParseComments)
-		if err != nil {
-			panic(err)
-		}
-		files = append(files, f)
-	}
-	pkg, err := doc.NewFromFiles(fset, files, "deltafin/kernel/lab")
-	if err != nil {
-		panic(err)
-	}
-	exports := (&Lab{}).Exports()
-	docs := map[string]Doc{}
-	signature := func(f *doc.Func) string {
-		decl := *f.Decl
-		decl.Recv, decl.Doc, decl.Body = nil, nil, nil
-		var b strings.Builder
-		if format.Node(&b, fset, &decl) != nil {
-			return f.Name
-		}
-		return strings.TrimPrefix(b.String(), "func ")
-	}
-	plain := func(text string) string { return strings.TrimSpace(string(pkg.Text(text))) }
-	for _, t := range pkg.Types {
-		if t.Name == "Lab" {
-			for _, f := range t.Methods {
-				if _, ok := exports[f.Name]; ok {
-					docs[f.Name] = Doc{signature(f), plain(f.Doc)}
-				}
-			}
-			continue
-		}
-		if _, ok := exports[t.Name]; !ok {
-			continue
-		}
-		for _, f := range t.Methods {
-			docs[t.Name+"."+f.Name] = Doc{signature(f), plain(f.Doc)}
-		}
-		for _, s := range t.Decl.Specs {
-			spec, ok := s.(*ast.TypeSpec)
-			if !ok {
-				continue
-			}
-			docs[t.Name] = Doc{"type " + t.Name, plain(t.Doc)}
-			fields, ok := spec.Type.(*ast.StructType)
-			if !ok {
-				continue
-			}
-			for _, f := range fields.Fields.List {
-				var typ strings.Builder
-				if format.Node(&typ, fset, f.Type) != nil {
-					continue
-				}
-				text := f.Doc.Text()
-				if text == "" {
-					text = f.Comment.Text()
-				}
-				for _, name := range f.Names {
-					if name.IsExported() {
-						docs[t.Name+"."+name.Name] = Doc{name.Name + " " + typ.String(), strings.TrimSpace(text)}
-					}
-				}
-			}
-		}
-	}
-	return docs
 }

@@ -7,8 +7,8 @@ import (
 
 // Message is one turn of a chat.
 type Message struct {
-	Role     string `json:"role"` // user, system or assistant
-	Text     string `json:"text"`
+	Role     string `json:"role"`               // user, system or assistant
+	Text     string `json:"text"`               // what is said
 	Thinking string `json:"thinking,omitempty"` // of an assistant: what came before its response
 
 	params *Params // of With: not a turn but the settings

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"deltafin/engine/xtml"
 	"deltafin/prefetch"
 	"deltafin/rig"
 	"deltafin/trace"
@@ -36,15 +35,6 @@ type Tokenizer interface {
 	Encode(text string) []int
 	Decode(ids []int) string
 	Bytes(id int) []byte // nil for an id out of range
-}
-
-// Template is the model's chat template.
-type Template interface {
-	// Render makes the prompt of a conversation. effort is "", low, high or max.
-	Render(messages []Message, noThinking bool, effort string) ([]xtml.Segment, error)
-	// Read returns a reader of the answer's tokens. Each call takes the next one and
-	// gives the text that it completes; end, after the last, gives what was held back.
-	Read(noThinking bool) (next func(id int) (thinking, response string), end func() (thinking, response string), err error)
 }
 
 // Engine is a warm rig and what goes with its model.
@@ -262,7 +252,10 @@ func (e *Engine) trace(ctx context.Context, params json.RawMessage, emit func(ev
 	if err != nil {
 		return nil, err
 	}
-	return reply{Generation: *g, Trace: tr}, nil
+	if err := send(tr, emit); err != nil {
+		return nil, err
+	}
+	return reply{Generation: *g, Trace: &trace.Trace{Model: tr.Model, Layers: tr.Layers, Experts: tr.Experts, TopK: tr.TopK}}, nil
 }
 
 func (e *Engine) chat(ctx context.Context, params json.RawMessage, emit func(event)) (any, error) {
@@ -277,20 +270,10 @@ func (e *Engine) chat(ctx context.Context, params json.RawMessage, emit func(eve
 	if err != nil {
 		return nil, err
 	}
-	for i, m := range q.Messages {
-		switch m.Role {
-		case "user", "system", "assistant":
-		default:
-			return nil, &RangeError{fmt.Sprintf("message %d", i), "role user, system or assistant", fmt.Sprintf("%q", m.Role)}
-		}
-	}
 	if r.Segments, err = e.Template.Render(q.Messages, q.NoThinking, q.Effort); err != nil {
 		return nil, err
 	}
-	next, end, err := e.Template.Read(q.NoThinking)
-	if err != nil {
-		return nil, err
-	}
+	answer := e.Template.Read(q.NoThinking)
 	var thinking, response []byte
 	say := func(ev event) {
 		thinking = append(thinking, ev.Thinking...)
@@ -304,7 +287,7 @@ func (e *Engine) chat(ctx context.Context, params json.RawMessage, emit func(eve
 		if p.IsToken {
 			t := e.token(p.Token)
 			ev.Token = &t
-			ev.Thinking, ev.Text = next(p.Token)
+			ev.Thinking, ev.Text = answer.Push(p.Token)
 		} else if p.Text == "" {
 			ev.Done, ev.Total = p.PrefillDone, p.PrefillTotal
 		}
@@ -314,7 +297,7 @@ func (e *Engine) chat(ctx context.Context, params json.RawMessage, emit func(eve
 		return nil, err
 	}
 	var last event
-	last.Thinking, last.Text = end()
+	last.Thinking, last.Text = answer.Finish()
 	say(last)
 	out := reply{Generation: *g, Thinking: string(thinking)}
 	out.Text = string(response)

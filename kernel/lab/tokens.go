@@ -12,7 +12,7 @@ import (
 
 // Token is one entry of the vocabulary.
 type Token struct {
-	ID   int    `json:"id"`
+	ID   int    `json:"id"`   // its number
 	Text string `json:"text"` // lossy: a token may hold part of a character
 }
 
@@ -51,7 +51,7 @@ func (l *Lab) Detokenize(ids []int) string {
 
 // Distribution is what the model expects next after a prompt.
 type Distribution struct {
-	Prompt string
+	Prompt string          // what was asked
 	Top    []rig.TokenProb // the likeliest tokens, the likeliest first
 	Logits []float32       // of every token of the vocabulary, by id
 }

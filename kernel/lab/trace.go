@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -22,11 +23,11 @@ func (l *Lab) TraceRouter(prompt string, p ...Params) *Trace {
 	params := one("TraceRouter", p)
 	q := params.request()
 	q.Prompt = prompt
-	g, r := l.run("TraceRouter", "trace", q, params)
-	if r.Trace == nil {
-		fail("TraceRouter", fmt.Errorf("want a trace, got none from this model"))
+	g, routes := l.run("TraceRouter", "trace", q, params)
+	if routes == nil {
+		fail("TraceRouter", errors.New("want a trace, got none from this model"))
 	}
-	return &Trace{Routes: r.Trace, Generation: g}
+	return &Trace{Routes: routes, Generation: g}
 }
 
 // LoadTrace reads a trace that Save or the command line wrote.
@@ -146,9 +147,9 @@ func (t *Trace) DisplayBundle() display.Bundle {
 // LayerValues is one figure for each layer. A cell that ends in one shows it as
 // bars.
 type LayerValues struct {
-	Name   string
-	Layers []int // layer numbers
-	Values []float64
+	Name   string    // what the figure is
+	Layers []int     // layer numbers
+	Values []float64 // one for each of Layers
 }
 
 // Mean is the mean over the layers.
