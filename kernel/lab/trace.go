@@ -163,14 +163,18 @@ func (v *LayerValues) Mean() float64 {
 
 // DisplayBundle shows bars.
 func (v *LayerValues) DisplayBundle() display.Bundle {
+	return v.bars(fmt.Sprintf("mean %.4g", v.Mean())).DisplayBundle()
+}
+
+func (v *LayerValues) bars(subtitle string) display.Bars {
 	labels := []string{}
 	for _, n := range v.Layers {
 		labels = append(labels, fmt.Sprint(n))
 	}
 	return display.Bars{
-		Title: fmt.Sprintf("%s\nmean %.4g", v.Name, v.Mean()), Label: "layer", Value: v.Name, Labels: labels,
+		Title: v.Name + "\n" + subtitle, Label: "layer", Value: v.Name, Labels: labels,
 		Series: []display.Series{{Name: v.Name, Values: v.Values}},
-	}.DisplayBundle()
+	}
 }
 
 // TraceDiff compares two traces token by token.
@@ -209,7 +213,5 @@ func (d *TraceDiff) DisplayBundle() display.Bundle {
 	if d.FirstToken < 0 {
 		return display.Text(d.Summary())
 	}
-	same := *d.Same
-	same.Name += "\n" + d.Summary()
-	return same.DisplayBundle()
+	return d.Same.bars(d.Summary()).DisplayBundle()
 }
