@@ -37,7 +37,8 @@ func wantError(t *testing.T, name, contains string, f func()) {
 		if !ok {
 			t.Fatalf("%s: no *Error", contains)
 		}
-		if n, value := err.CellError(); n != name || !strings.Contains(value, contains) {
+		n, value := err.CellError()
+		if n != name || !strings.Contains(value, contains) || strings.HasPrefix(value, "trace: ") || err.Error() != n+": "+value {
 			t.Errorf("%s: %s; want %s: … %s", n, value, name, contains)
 		}
 	}()

@@ -79,7 +79,20 @@ func (t *Trace) Token(n int) *Trace {
 }
 
 // Top lists the n experts that most tokens used, over all layers.
-func (t *Trace) Top(n int) []trace.Load { return t.Routes.Top(n) }
+func (t *Trace) Top(n int) Loads { return t.Routes.Top(n) }
+
+// Loads is a list of experts and how often each was used. A cell that ends in one
+// shows it as a table.
+type Loads []trace.Load
+
+// DisplayBundle shows a table.
+func (l Loads) DisplayBundle() display.Bundle {
+	t := display.Table{Columns: []string{"layer", "expert", "tokens", "share"}}
+	for _, x := range l {
+		t.Rows = append(t.Rows, []any{x.Layer, x.Expert, x.Count, fmt.Sprintf("%.1f %%", 100*x.Share)})
+	}
+	return t.DisplayBundle()
+}
 
 // Experts is how many different experts each layer used.
 func (t *Trace) Experts() *LayerValues {
