@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 
+	"deltafin/engine"
+
 	"github.com/alecthomas/kong"
 )
 
@@ -128,12 +130,16 @@ func (p *process) exit(command string, err error) int {
 	}
 	name := strings.TrimSpace("deltafin " + command)
 	var usage *UsageError
+	var token *engine.TokenError
+	if errors.As(err, &token) {
+		usage = &UsageError{Problem: err.Error()}
+	}
 	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
 		return 130
-	case errors.As(err, &usage):
+	case usage != nil || errors.As(err, &usage):
 		fmt.Fprintf(p.stderr, "%s: %s\nRun %s --help for its options.\n", name, usage.Problem, name)
 		return 2
 	}

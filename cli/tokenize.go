@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
-	"deltafin/models"
+	"deltafin/rig"
 	"deltafin/tokenizer"
 )
 
@@ -66,7 +64,11 @@ func (c tokenizeCmd) Run(p *process) error {
 			}
 		}
 	}
-	t, err := c.tokenizer(p)
+	options, err := modelFlags{Model: c.Model}.options(p)
+	if err != nil {
+		return err
+	}
+	t, err := rig.LoadTokenizer(options)
 	if err != nil {
 		return err
 	}
@@ -186,44 +188,4 @@ func shorten(text string) string {
 		return string(r[:most]) + "…"
 	}
 	return text
-}
-
-// tokenizer loads the model's tokenizer and none of its weights.
-func (c tokenizeCmd) tokenizer(p *process) (*tokenizer.Tokenizer, error) {
-	options, err := modelFlags{Model: c.Model}.options(p)
-	if err != nil {
-		return nil, err
-	}
-	dir := options.Model
-	if dir == "" || dir == "nano-k3" {
-		if dir, err = models.Unpack(options.CacheDir, "nano-k3"); err != nil {
-			return nil, err
-		}
-	}
-	vocab, err := vocabSize(dir)
-	if err != nil {
-		return nil, err
-	}
-	return tokenizer.Load(dir, vocab)
-}
-
-// vocabSize reads text_config.vocab_size from a snapshot's config.json.
-func vocabSize(dir string) (int, error) {
-	name := filepath.Join(dir, "config.json")
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return 0, fmt.Errorf("%w; want the directory of a K3 snapshot", err)
-	}
-	var config struct {
-		TextConfig struct {
-			VocabSize int `json:"vocab_size"`
-		} `json:"text_config"`
-	}
-	if err := json.Unmarshal(b, &config); err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
-	}
-	if config.TextConfig.VocabSize <= 0 {
-		return 0, fmt.Errorf("%s: want text_config.vocab_size, found none; it is not a K3 snapshot's", name)
-	}
-	return config.TextConfig.VocabSize, nil
 }

@@ -72,6 +72,9 @@ func ReadConnectionFile(path string) (Connection, error) {
 	return c, nil
 }
 
+// maxSocketPath is the longest path that a unix socket can have on every system.
+const maxSocketPath = 103
+
 // check returns the first fault.
 func (c Connection) check() *ConnectionError {
 	switch c.Transport {
@@ -82,6 +85,9 @@ func (c Connection) check() *ConnectionError {
 	case "ipc":
 		if c.IP == "" {
 			return &ConnectionError{Field: "ip", Want: "the path that the sockets' names begin with", Got: `""`}
+		}
+		if len(c.IP)+len("-65535") > maxSocketPath {
+			return &ConnectionError{Field: "ip", Want: fmt.Sprintf("a path of at most %d bytes", maxSocketPath-len("-65535")), Got: fmt.Sprint(len(c.IP))}
 		}
 	default:
 		return &ConnectionError{Field: "transport", Want: "tcp or ipc", Got: strconv.Quote(c.Transport)}

@@ -77,7 +77,7 @@ func (s *Server) handle(ctx context.Context, r *request) {
 	content, err := s.run(ctx, r)
 	switch {
 	case err != nil:
-		s.log.Warn("request failed", "type", r.Header.MsgType, "error", err)
+		s.drop("request failed", "type", r.Header.MsgType, "error", err)
 		if strings.HasSuffix(r.Header.MsgType, "_request") {
 			s.replyError(r, "bad request", err)
 		}

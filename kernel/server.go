@@ -48,6 +48,7 @@ type Server struct {
 	inputs      inputs
 	comms       comms
 	history     *history
+	control     *shell // runs the requests of the control channel
 	replays     replays
 	noise       limiter
 
@@ -113,6 +114,7 @@ func Listen(o Options) (*Server, error) {
 		boxes:       map[*outbox]struct{}{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.control, s.shells[""] = s.newShell("control"), s.newShell("")
 	s.iopub = &broadcaster{welcome: s.welcome, log: s.drop, subscribers: map[*subscriber]struct{}{}}
 	for ch := range channels {
 		s.routers[ch] = newRouter()
@@ -201,13 +203,12 @@ const (
 // Serve answers front ends until a shutdown_request, the parent's death, or the end
 // of ctx. It closes the Interpreter and returns when all is stopped.
 func (s *Server) Serve(ctx context.Context) error {
-	main, control := s.newShell(""), s.newShell("control")
-	s.shells[""] = main
+	main, control := s.shell(""), s.control
 	s.wg.Go(func() { main.run(s.ctx) })
 	s.wg.Go(func() { control.run(s.ctx) })
 	s.wg.Go(func() { s.flusher.run(s.ctx.Done()) })
 	for ch := range channels {
-		s.wg.Go(func() { s.accept(ch, control) })
+		s.wg.Go(func() { s.accept(ch) })
 	}
 	gone := make(chan struct{})
 	s.wg.Go(func() {
@@ -221,14 +222,14 @@ func (s *Server) Serve(ctx context.Context) error {
 	case <-gone:
 		s.log.Info("the parent process has ended", "pid", s.parent)
 	}
-	return s.close(control)
+	return s.close()
 }
 
 // close ends the cells, sends what is queued, and closes everything.
-func (s *Server) close(control *shell) error {
+func (s *Server) close() error {
 	s.cancel()
 	s.mu.Lock()
-	shells := []*shell{control}
+	shells := []*shell{s.control}
 	for _, sh := range s.shells {
 		shells = append(shells, sh)
 	}
@@ -236,12 +237,12 @@ func (s *Server) close(control *shell) error {
 	for _, sh := range shells {
 		sh.close()
 	}
-	deadline := time.NewTimer(cellsEnd)
-	defer deadline.Stop()
+	deadline, cancel := context.WithTimeout(context.Background(), cellsEnd)
+	defer cancel()
 	for _, sh := range shells {
 		select {
 		case <-sh.done:
-		case <-deadline.C:
+		case <-deadline.Done():
 		}
 	}
 	for _, l := range s.listeners {
@@ -257,8 +258,8 @@ func (s *Server) close(control *shell) error {
 	case <-time.After(interpreterEnd):
 		err = fmt.Errorf("kernel: the interpreter did not close within %v", interpreterEnd)
 	}
-	if herr := s.history.close(); err == nil {
-		err = herr
+	if herr := s.history.close(); herr != nil {
+		s.log.Error("the history is not complete", "error", herr)
 	}
 	all := make(chan struct{})
 	go func() { s.wg.Wait(); close(all) }()
@@ -294,18 +295,18 @@ func (s *Server) endBoxes() {
 }
 
 // accept serves the connections to one channel.
-func (s *Server) accept(ch Channel, control *shell) {
+func (s *Server) accept(ch Channel) {
 	for {
 		c, err := s.listeners[ch].Accept()
 		if err != nil {
 			return
 		}
-		s.wg.Go(func() { s.serve(ch, c, control) })
+		s.wg.Go(func() { s.serve(ch, c) })
 	}
 }
 
 // serve reads one connection until it ends. Its outbox writes beside it.
-func (s *Server) serve(ch Channel, c Conn, control *shell) {
+func (s *Server) serve(ch Channel, c Conn) {
 	defer c.Close()
 	if ch == Heartbeat {
 		s.echo(c)
@@ -356,7 +357,7 @@ func (s *Server) serve(ch Channel, c Conn, control *shell) {
 		}
 		if ch == IOPub {
 			s.iopub.subscription(sub, frames)
-		} else if !s.receive(ch, identity, frames, control) {
+		} else if !s.receive(ch, identity, frames) {
 			return
 		}
 	}
@@ -379,7 +380,7 @@ func (s *Server) echo(c Conn) {
 
 // receive checks one message and gives it to whom it is for; false when the server
 // ends.
-func (s *Server) receive(ch Channel, identity string, frames [][]byte, control *shell) bool {
+func (s *Server) receive(ch Channel, identity string, frames [][]byte) bool {
 	m, err := s.codec.Decode(frames)
 	if err != nil {
 		s.drop("message dropped", "channel", ch, "error", err)
@@ -401,7 +402,7 @@ func (s *Server) receive(ch Channel, identity string, frames [][]byte, control *
 			s.wg.Go(func() { s.handle(s.ctx, r) })
 			return true
 		}
-		return control.put(r)
+		return s.control.put(r)
 	default:
 		sh := s.shell(m.Header.SubshellID)
 		if sh == nil {

@@ -6,8 +6,6 @@ import (
 	"sync"
 
 	"deltafin/kernel/zmtp"
-
-	"github.com/go-zeromq/zmq4"
 )
 
 // Channel is one of a kernel's five sockets.
@@ -60,9 +58,9 @@ type zeroMQ struct{ connection Connection }
 
 func (t zeroMQ) Listen(ch Channel, refused func(error)) (Listener, error) {
 	network, address := t.connection.Address(ch)
-	kind := zmq4.Router
+	kind := zmtp.Router
 	if ch == IOPub {
-		kind = zmq4.XPub
+		kind = zmtp.XPub
 	}
 	l, err := zmtp.Listen(network, address, kind, zmtp.Limits{}, refused)
 	if err != nil {

@@ -56,6 +56,11 @@ type decl struct {
 	basic   types.BasicKind
 	generic bool
 
+	// What another shell's interpreter needs to know it too.
+	home    *shell
+	lowered ast.Node        // a declaration, or a variable's type
+	needs   map[string]bool // the packages that lowered names
+
 	refs     []*ast.Ident // what names it in checked files
 	packages []packageRef
 	uses     map[*decl]bool

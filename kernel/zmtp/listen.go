@@ -8,15 +8,13 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"github.com/go-zeromq/zmq4"
 )
 
 // Listener accepts connections for one socket. It owns the goroutines of the accept
 // loop and the handshakes; Close ends and waits for them.
 type Listener struct {
 	ln     net.Listener
-	kind   zmq4.SocketType
+	kind   SocketType
 	limits Limits
 	refuse func(error)
 	ready  chan *Conn
@@ -29,10 +27,10 @@ type Listener struct {
 	peers   int        // accepted and not yet closed
 }
 
-// Listen binds a socket of a kind such as zmq4.Router. network is "tcp" or "unix"
+// Listen binds a socket of a kind such as Router. network is "tcp" or "unix"
 // (ZeroMQ's ipc). refuse, which may be nil, hears of each connection that was turned
 // away. A unix socket's file that no process listens on any more is replaced.
-func Listen(network, address string, kind zmq4.SocketType, limits Limits, refuse func(error)) (*Listener, error) {
+func Listen(network, address string, kind SocketType, limits Limits, refuse func(error)) (*Listener, error) {
 	if network == "unix" {
 		if err := removeStale(address); err != nil {
 			return nil, err
@@ -174,7 +172,7 @@ func (l *Listener) handshake(nc net.Conn) {
 
 // Dial connects to a listening socket as a client of the given kind; identity may be
 // empty. It tries again while nobody listens yet, until ctx is done.
-func Dial(ctx context.Context, network, address string, kind zmq4.SocketType, identity string, limits Limits) (*Conn, error) {
+func Dial(ctx context.Context, network, address string, kind SocketType, identity string, limits Limits) (*Conn, error) {
 	var d net.Dialer
 	for {
 		nc, err := d.DialContext(ctx, network, address)

@@ -25,6 +25,18 @@ import (
 	"github.com/go-zeromq/zmq4"
 )
 
+// The socket types that kernels and their front ends use.
+const (
+	Router = zmq4.Router
+	Dealer = zmq4.Dealer
+	XPub   = zmq4.XPub
+	Sub    = zmq4.Sub
+	Req    = zmq4.Req
+)
+
+// SocketType is a ZeroMQ socket type, such as Router.
+type SocketType = zmq4.SocketType
+
 // Limits bounds what peers can take. The zero value works.
 type Limits struct {
 	Message   int           // bytes of one message; 0 means 256 MiB
@@ -124,7 +136,7 @@ type Conn struct {
 }
 
 // open performs the handshake; it closes nc when that fails.
-func open(nc net.Conn, kind zmq4.SocketType, identity string, server bool, limits Limits) (*Conn, error) {
+func open(nc net.Conn, kind SocketType, identity string, server bool, limits Limits) (*Conn, error) {
 	nc.SetDeadline(time.Now().Add(limits.Handshake))
 	zc, err := zmq4.Open(nc, null{}, kind, zmq4.SocketIdentity(identity), server, nil)
 	if err != nil {
