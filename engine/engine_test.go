@@ -159,6 +159,9 @@ func floats(t *testing.T, s *checkpoint.Snapshot, name string) []float32 {
 // The reference of these tests meets the goldens too, so that what it says of other
 // models can be trusted.
 func TestReferenceMeetsGoldens(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the reference is slow; its models are compared in the full run")
+	}
 	dir := nanoDir(t)
 	m := open(t, dir, 1)
 	s, err := checkpoint.Open(dir)
@@ -182,6 +185,9 @@ func TestReferenceMeetsGoldens(t *testing.T) {
 func TestForwardMeetsReference(t *testing.T) {
 	for name, c := range map[string]engine.Config{"small": enginetest.Small(), "wide": enginetest.Wide()} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name == "wide" {
+				t.Skip("the reference is slow: only the small model in a short run")
+			}
 			dir := t.TempDir()
 			if err := enginetest.Write(dir, c, 7, 3); err != nil {
 				t.Fatal(err)
@@ -250,6 +256,12 @@ func TestNanoGreedy(t *testing.T) {
 		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
 			t.Fatal(err)
 		}
+		if testing.Short() {
+			c.Greedy = c.Greedy[:min(len(c.Greedy), 4)]
+			if len(c.IDs) > 12 {
+				continue
+			}
+		}
 		if c.Prompt != "" && !slices.Equal(tok.Encode(c.Prompt), c.IDs) {
 			t.Errorf("%q: encodes to %v, want %v", c.Prompt, tok.Encode(c.Prompt), c.IDs)
 		}
@@ -310,8 +322,15 @@ func equalBits(t *testing.T, what string, got, want []float32) {
 
 // The logits of a text are the same bit for bit however it is computed.
 func TestOneAnswer(t *testing.T) {
-	one, _ := nano(t, 1)
-	two, _ := nano(t, 2)
+	dir := t.TempDir()
+	if testing.Short() {
+		if err := enginetest.Write(dir, enginetest.Small(), 1, 1); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		dir = nanoDir(t)
+	}
+	one, two := open(t, dir, 1), open(t, dir, 2)
 	ids := text100(two)
 	ctx := t.Context()
 	var want []float32
@@ -363,7 +382,7 @@ func TestOneAnswer(t *testing.T) {
 	var got []float32
 	interrupted := 0
 	for s.Len() < len(ids) {
-		ctx, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(150))*time.Millisecond)
+		ctx, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(150*two.HiddenSize/256))*time.Millisecond)
 		n := 1 + r.IntN(len(ids)-s.Len())
 		before := s.Len()
 		err := s.Extend(ctx, ids[s.Len():s.Len()+n], engine.ExtendOptions{Hook: all(&got), Chunk: 1 + r.IntN(16)})
@@ -393,13 +412,13 @@ func TestOneAnswerForOperations(t *testing.T) {
 	run := func(m *engine.Model, seed uint64, settings *rand.Rand) (history [][]float32) {
 		ops := rand.New(rand.NewPCG(seed, 1))
 		live := []*engine.Sequence{m.NewSequence()}
-		for range 40 {
+		for range 25 {
 			s := live[ops.IntN(len(live))]
 			if ops.IntN(4) == 0 && len(live) < 6 {
 				live = append(live, s.Fork())
 				continue
 			}
-			ids := make([]int, 1+ops.IntN(90))
+			ids := make([]int, 1+ops.IntN(45))
 			for i := range ids {
 				ids[i] = ops.IntN(m.VocabSize)
 			}
@@ -431,9 +450,13 @@ func TestOneAnswerForOperations(t *testing.T) {
 		}
 		return history
 	}
-	for seed := range uint64(3) {
+	seeds, settings := uint64(3), uint64(4)
+	if testing.Short() {
+		seeds, settings = 1, 3
+	}
+	for seed := range seeds {
 		var want [][]float32
-		for setting := range uint64(4) {
+		for setting := range settings {
 			m := open(t, dir, 1+int(setting)%3)
 			got := run(m, seed, rand.New(rand.NewPCG(seed, 100+setting)))
 			if want == nil {

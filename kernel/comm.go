@@ -73,7 +73,7 @@ func (s *Server) comm(ctx context.Context, r *request) (any, error) {
 		s.log.Debug("message to an unknown comm", "type", m.Type, "comm_id", m.ID)
 		return nil, nil
 	}
-	out := &output{server: s, request: r}
+	out := &output{server: s, request: r.origin()}
 	s.interpreter.Comm(ctx, m, out)
 	out.end()
 	return nil, nil

@@ -45,7 +45,7 @@ func (s *Server) execute(ctx context.Context, r *request) (any, error) {
 	if !q.Silent {
 		cell.ExecutionCount = count
 	}
-	out := &output{server: s, request: r, silent: q.Silent, allowStdin: cell.AllowStdin, count: count}
+	out := &output{server: s, request: r.origin(), silent: q.Silent, allowStdin: cell.AllowStdin, count: count}
 	if !q.Silent {
 		s.publish("", "execute_input", r, wire.JSON(map[string]any{"code": cell.Code, "execution_count": count}), nil, false)
 	}

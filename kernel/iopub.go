@@ -71,20 +71,18 @@ func (s *subscriber) read(n int) {
 }
 
 // wait holds a publisher back until n bytes fit, unless the subscriber has used up
-// its patience.
-func (s *subscriber) wait(n int) {
+// its patience; since is when the publisher began to wait, for this subscriber and
+// others.
+func (s *subscriber) wait(n int, since time.Time) {
 	s.smu.Lock()
 	allowance, lagging := s.allowance, s.lagging
 	s.smu.Unlock()
 	if lagging {
 		return
 	}
-	took, room := s.outbox.wait(n, outputQueueBytes, allowance)
-	if took == 0 {
-		return
-	}
+	room := s.outbox.wait(n, outputQueueBytes, allowance-time.Since(since))
 	s.smu.Lock()
-	s.allowance = max(0, s.allowance-took)
+	s.allowance = max(0, s.allowance-time.Since(since))
 	if !room {
 		s.lagging = true
 	}
@@ -187,8 +185,9 @@ func (b *broadcaster) waitForRoom(topic string, n int) {
 		}
 	}
 	b.mu.Unlock()
+	since := time.Now()
 	for _, s := range behind {
-		s.wait(n)
+		s.wait(n, since)
 	}
 }
 
@@ -205,6 +204,18 @@ const (
 	flushEvery = 50 * time.Millisecond
 	flushBytes = 128 << 10
 )
+
+// origin is what the outputs of a request need of it. They may outlive it by far, so
+// they don't hold its content.
+func (r *request) origin() *request {
+	identities := make([][]byte, len(r.Identities))
+	copy(identities, r.Identities)
+	return &request{
+		Message:  &wire.Message{Header: r.Header, RawHeader: r.RawHeader, Identities: identities},
+		channel:  r.channel,
+		identity: r.identity,
+	}
+}
 
 // output is the Output of one request: all of it is published with that request as
 // parent, however late it comes.

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -64,15 +65,14 @@ func (o *outbox) put(frames [][]byte, limit int) bool {
 }
 
 // wait blocks until n more bytes fit below limit, for at most the given time; it
-// returns the time it took and whether there is room (or nobody any more).
-func (o *outbox) wait(n, limit int, most time.Duration) (time.Duration, bool) {
+// says whether there is room (or nobody any more).
+func (o *outbox) wait(n, limit int, most time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	room := func() bool { return o.closed || o.ending || o.bytes == 0 || o.bytes+n <= limit }
-	if room() {
-		return 0, true
+	if room() || most <= 0 {
+		return room()
 	}
-	start := time.Now()
 	over := false
 	timer := time.AfterFunc(most, func() {
 		o.mu.Lock()
@@ -84,7 +84,7 @@ func (o *outbox) wait(n, limit int, most time.Duration) (time.Duration, bool) {
 	for !over && !room() {
 		o.change.Wait()
 	}
-	return time.Since(start), room()
+	return room()
 }
 
 // waiting is the number of bytes not yet written.
@@ -111,19 +111,21 @@ func (o *outbox) run() {
 		batch, o.queue = o.queue, batch[:0]
 		o.mu.Unlock()
 		for i, frames := range batch {
-			batch[i] = nil
 			n := messageBytes(frames)
 			err := o.conn.Write(frames)
 			if err == nil && i == len(batch)-1 {
 				err = o.conn.Flush()
 			}
 			o.mu.Lock()
+			if err != nil {
+				o.queue = append(slices.Clone(batch[i:]), o.queue...)
+				o.mu.Unlock()
+				return
+			}
 			o.bytes -= n
 			o.change.Broadcast()
 			o.mu.Unlock()
-			if err != nil {
-				return
-			}
+			batch[i] = nil
 			if o.written != nil {
 				o.written(n)
 			}
@@ -142,11 +144,20 @@ func (o *outbox) end() {
 	o.mu.Unlock()
 }
 
-// close drops what is queued and closes the connection.
+// abandon takes what is queued and not yet being written.
+func (o *outbox) abandon() [][][]byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	q := o.queue
+	o.queue, o.closed = nil, true
+	o.change.Broadcast()
+	return q
+}
+
+// close closes the connection; what is queued stays for abandon.
 func (o *outbox) close() {
 	o.mu.Lock()
 	o.closed = true
-	o.queue = nil
 	o.change.Broadcast()
 	o.mu.Unlock()
 	o.conn.Close()
@@ -204,10 +215,15 @@ func (rt *router) detach(identity string, o *outbox) {
 			left = append(left, p)
 		}
 	}
-	if len(left) == 0 {
-		delete(rt.peers, identity)
-	} else {
+	if len(left) > 0 {
 		rt.peers[identity] = left
+		return
+	}
+	delete(rt.peers, identity)
+	if named(identity) {
+		for _, m := range o.abandon() {
+			rt.park(identity, m)
+		}
 	}
 }
 

@@ -333,10 +333,8 @@ func TestOutputOrder(t *testing.T) {
 			switch {
 			case m.Header.MsgType == "clear_output":
 				got = append(got, "clear")
-			case bytes.Contains(m.Content, []byte("stdout")):
-				got = append(got, "out")
-			case bytes.Contains(m.Content, []byte("stderr")):
-				got = append(got, "err")
+			case m.Header.MsgType == "stream":
+				got = append(got, string(m.Content[12:15]))
 			case m.Header.MsgType == "display_data":
 				got = append(got, "show")
 			}
@@ -353,7 +351,7 @@ func TestOutputText(t *testing.T) {
 	x = k.run(c, `write "\xc3"`)
 	equal(t, "half a character", x.Stream("stdout"), "\uFFFD")
 	x = k.run(c, `write "\xf0\x9f"`+"\nshow x \n"+`write "\xa6\x88"`)
-	equal(t, "a character cut by a display", x.Stream("stdout"), "\uFFFD\uFFFD\uFFFD")
+	equal(t, "a character cut by a display", x.Stream("stdout"), "\uFFFD\uFFFD\uFFFD\uFFFD")
 
 	x = k.run(c, "lines 100000")
 	var want strings.Builder
@@ -482,6 +480,7 @@ func TestDroppedMessages(t *testing.T) {
 		if err := c.SendFrames(kernel.Shell, replayed); err != nil {
 			t.Fatal(err)
 		}
+		k.run(c, "print after it")
 		altered := good()
 		altered[5] = bytes.Replace(altered[5], []byte("forged"), []byte("forgee"), 1)
 		unsigned := good()
@@ -499,7 +498,7 @@ func TestDroppedMessages(t *testing.T) {
 		}
 		equal(t, "later cell", k.run(c, "print fine").Stream("stdout"), "fine\n")
 		equal(t, "control", k.request(c, kernel.Control, "kernel_info_request", nil)["status"], "ok")
-		equal(t, "cells that ran", len(k.fake.cells), 2)
+		equal(t, "cells that ran", len(k.fake.cells), 3)
 		for _, want := range []string{"doesn't fit the connection file's key", "msg_id came before", "without it"} {
 			if !strings.Contains(k.log.String(), want) {
 				t.Errorf("no log line with %q in:\n%s", want, k.log)
@@ -552,10 +551,15 @@ func TestTwoClients(t *testing.T) {
 func TestReconnect(t *testing.T) {
 	overTransports(t, func(t *testing.T, k *running) {
 		watcher := k.client(kerneltest.Options{})
+		gone := 1 // connections to shell that have ended, by the log
 		for _, back := range []string{"before", "after"} {
 			first := k.client(kerneltest.Options{Identity: "front-end-7"})
 			x := k.begin(first, "await "+back, "")
 			first.Close()
+			for strings.Count(k.log.String(), "channel=shell") < gone {
+				time.Sleep(time.Millisecond)
+			}
+			gone += 2
 			var second *kerneltest.Client
 			if back == "before" {
 				second = k.client(kerneltest.Options{Identity: "front-end-7"})
@@ -575,6 +579,9 @@ func TestReconnect(t *testing.T) {
 				t.Errorf("reconnected %s the cell's end: no reply", back)
 			}
 			second.Close()
+			for strings.Count(k.log.String(), "channel=shell") < gone-1 {
+				time.Sleep(time.Millisecond)
+			}
 		}
 	})
 }

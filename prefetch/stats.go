@@ -26,22 +26,22 @@ type Stats struct {
 	Stall   time.Duration `json:"stall_ns"`   // computing waited for bytes
 	Compute time.Duration `json:"compute_ns"` // computing on experts
 
-	Layers []LayerStats `json:"layers"` // ascending
+	Layers []LayerStats `json:"layers"` // the same by layer, ascending
 }
 
 // LayerStats is one layer's part of Stats.
 type LayerStats struct {
-	Layer    int           `json:"layer"` // model layer, 0-based
-	Rows     int64         `json:"rows"`
-	Steps    int64         `json:"steps"`
-	Needed   int64         `json:"needed"`
-	Distinct int64         `json:"distinct"` // different experts used since the start
-	Hit      int64         `json:"hit"`
-	InTime   int64         `json:"in_time"`
-	Late     int64         `json:"late"`
-	Demanded int64         `json:"demanded"`
-	Stall    time.Duration `json:"stall_ns"`
-	Compute  time.Duration `json:"compute_ns"`
+	Layer    int           `json:"layer"`      // model layer, 0-based
+	Rows     int64         `json:"rows"`       // token rows that went through it
+	Steps    int64         `json:"steps"`      // requests for its experts
+	Needed   int64         `json:"needed"`     // experts asked for: distinct within a step
+	Distinct int64         `json:"distinct"`   // different experts used since the start
+	Hit      int64         `json:"hit"`        // in memory already
+	InTime   int64         `json:"in_time"`    // predicted, and landed before it was needed
+	Late     int64         `json:"late"`       // predicted, but still on its way
+	Demanded int64         `json:"demanded"`   // read because it was needed
+	Stall    time.Duration `json:"stall_ns"`   // computing waited for bytes
+	Compute  time.Duration `json:"compute_ns"` // computing on its experts
 }
 
 // counter keeps Stats; its owner locks.

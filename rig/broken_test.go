@@ -179,7 +179,7 @@ func cutTo(b []byte, n int) []byte {
 	return []byte(strings.Join(strings.SplitAfter(string(b), "\n")[:n], ""))
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ type unit struct {
 	pkg    *types.Package
 	info   *types.Info
 	named  map[types.Object]*decl
-	paths  map[string]bool // imports that links name
+	uses   map[*decl]bool // by the statements
 	main   *decl
 	inits  []*decl
 
@@ -61,7 +61,7 @@ const maxErrors = 10
 func (t *table) check(fset *token.FileSet, src *source, expression bool) (u *unit, undo func(), errs []*CompileError) {
 	u = &unit{
 		table: t, src: src, fset: fset, vars: map[*ast.Ident]*decl{}, alias: map[*decl]*decl{},
-		named: map[types.Object]*decl{}, paths: map[string]bool{}, imports: maps.Clone(t.imports), dots: slices.Clone(t.dots),
+		named: map[types.Object]*decl{}, uses: map[*decl]bool{}, imports: maps.Clone(t.imports), dots: slices.Clone(t.dots),
 		text: map[*ast.FuncDecl]*decl{},
 	}
 	var undos []func()
@@ -123,7 +123,7 @@ func (t *table) check(fset *token.FileSet, src *source, expression bool) (u *uni
 	}
 	last := len(u.body) - 1
 	show := false
-	if last >= 0 && !u.silent {
+	if last >= 0 {
 		if x, ok := u.body[last].(*ast.ExprStmt); ok {
 			u.result = x.X
 			_, call := ast.Unparen(x.X).(*ast.CallExpr)
@@ -183,7 +183,7 @@ func (u *unit) textOf(n ast.Node) (text string, line, col int) {
 }
 
 func (u *unit) newDecl(name string, kind declKind, n ast.Node, doc *ast.CommentGroup) *decl {
-	d := &decl{name: name, file: name, kind: kind, src: u.src, uses: map[*decl]bool{}, doc: strings.TrimSpace(doc.Text())}
+	d := &decl{name: name, file: name, kind: kind, src: u.src, uses: map[*decl]bool{}, pos: n.Pos(), doc: strings.TrimSpace(doc.Text())}
 	d.text, d.line, d.col = u.textOf(n)
 	u.fresh = append(u.fresh, d)
 	return d
@@ -702,7 +702,9 @@ func (u *unit) bind() []*CompileError {
 		if d == nil {
 			return
 		}
-		if w := owner(id); w != nil && w != d {
+		if w := owner(id); w == nil {
+			u.uses[u.real(d)] = true
+		} else if w != d {
 			w.uses[u.real(d)] = true
 		}
 		if d.kind != methodKind {

@@ -93,8 +93,8 @@ func ChildMain(b Bindings) error {
 }
 
 // maxStack bounds a goroutine's stack: endless recursion ends after a fraction of
-// a second, and a recursion of a hundred thousand calls still runs.
-const maxStack = 512 << 20
+// a second.
+const maxStack = 256 << 20
 
 func (c *child) newCell(id uint64, stdin bool) *cellOutput {
 	o := &cellOutput{child: c, id: id, stdin: stdin}

@@ -30,14 +30,15 @@ const patience = 250 * time.Millisecond
 // A shell is an evaluation context: an interpreter of its own, with the session's
 // declarations. Cancelling what runs in one leaves the others alone.
 type shell struct {
-	child  *child
-	fset   *token.FileSet
-	table  *table // shared by all shells
-	interp *interp.Interpreter
-	turn   sync.Mutex // held by the cell that runs
-	known  map[*decl]bool
-	serial *int
-	source map[string]*source // by the name in positions; guarded by table.mu
+	child   *child
+	fset    *token.FileSet
+	table   *table // shared by all shells
+	interp  *interp.Interpreter
+	turn    sync.Mutex // held by the cell that runs
+	known   map[*decl]bool
+	serial  *int
+	reached map[string]map[string]reflect.Value // types beyond the exports
+	source  map[string]*source                  // by the name in positions; guarded by table.mu
 }
 
 // newShell makes the main shell, or one beside main.
@@ -85,11 +86,13 @@ func newShell(c *child, main *shell) (*shell, error) {
 		if err != nil {
 			return nil, err
 		}
-		lab, err := reflectPackage(lib, c.bindings.Package, exports)
-		if err != nil {
-			return nil, err
-		}
-		s.table = newTable(lib, lab)
+		lab, reached := reflectPackage(lib, c.bindings.Package, exports)
+		s.table, s.reached = newTable(lib, lab), reached
+	} else {
+		s.reached = main.reached
+	}
+	if err := s.interp.Use(interp.Exports(s.reached)); err != nil {
+		return nil, fmt.Errorf("cell: interpreter: %w", err)
 	}
 	return s, nil
 }
@@ -145,6 +148,15 @@ func (s *shell) supervise(o *cellOutput, f func() *kernel.CellError) {
 	end := make(chan *kernel.CellError, 1)
 	go func() {
 		s.child.mark(o)
+		// A fault of the checker's or of lowering's own ends the cell only.
+		defer func() {
+			if r := recover(); r != nil {
+				if os.Getenv("CELL_DEBUG") != "" {
+					fmt.Fprintln(os.Stdout, string(debug.Stack()))
+				}
+				end <- &kernel.CellError{Name: "kernel error", Value: fmt.Sprint(r), Traceback: []string{fmt.Sprintf("the cell could not be prepared: %v", r)}}
+			}
+		}()
 		end <- f()
 	}()
 	var e *kernel.CellError
@@ -230,15 +242,76 @@ func (s *shell) prepare(run *interp.Run, code string, count int, expression bool
 		return "", compileError(errs)
 	}
 	low := lower(u)
-	if err := s.compile(run, low.file); err != nil {
+	shared, err := s.learn(run, u)
+	if err == nil {
+		err = s.compile(run, low.file)
+	}
+	if err != nil {
 		undo()
 		return "", s.unsupported(src, err)
 	}
+	for _, d := range shared {
+		// The interpreter may have moved a variable: point at it anew.
+		if v, ok := d.home.interp.Global(d.run); !ok || !s.interp.SetGlobal(d.run, v) {
+			undo()
+			return "", s.unsupported(src, fmt.Errorf("%s, a variable of another shell, can't be shared", d.name))
+		}
+	}
 	t.commit(u)
 	for _, d := range u.fresh {
+		d.home = s
 		s.known[d] = true
 	}
 	return low.enter, nil
+}
+
+// learn declares what a cell uses and only other shells' interpreters know, and
+// gives the variables among it, which are theirs.
+func (s *shell) learn(run *interp.Run, u *unit) (shared []*decl, err error) {
+	seen := map[*decl]bool{}
+	f := &ast.File{Name: ast.NewIdent("main")}
+	paths := map[string]bool{}
+	var visit func(uses map[*decl]bool)
+	visit = func(uses map[*decl]bool) {
+		for d := range uses {
+			if seen[d] || d.lowered == nil {
+				continue
+			}
+			seen[d] = true
+			if d.kind == varKind && d.home != nil && d.home != s {
+				shared = append(shared, d)
+			}
+			if d.home != nil && !s.known[d] {
+				s.known[d] = true
+				switch n := d.lowered.(type) {
+				case ast.Decl:
+					f.Decls = append(f.Decls, n)
+				case ast.Expr:
+					f.Decls = append(f.Decls, variable(d.run, n))
+				}
+				for p := range d.needs {
+					paths[p] = true
+				}
+			}
+			visit(d.uses)
+			for _, m := range u.table.methods[d] {
+				visit(map[*decl]bool{m: true})
+			}
+		}
+	}
+	visit(u.uses)
+	for _, d := range u.fresh {
+		visit(d.uses)
+	}
+	if len(f.Decls) == 0 {
+		return shared, nil
+	}
+	var imports []ast.Decl
+	for p := range paths {
+		imports = append(imports, importDecl(importAlias(p), p))
+	}
+	f.Decls = append(imports, f.Decls...)
+	return shared, s.compile(run, f)
 }
 
 // compile gives a file to the interpreter and declares what it has.
@@ -246,7 +319,7 @@ func (s *shell) compile(run *interp.Run, f *ast.File) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			if os.Getenv("CELL_DEBUG") != "" {
-				debug.PrintStack()
+				fmt.Fprintln(os.Stdout, string(debug.Stack()))
 			}
 			err = fmt.Errorf("%v", r)
 		}

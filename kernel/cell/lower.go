@@ -7,6 +7,7 @@ import (
 	"go/types"
 	"reflect"
 	"strconv"
+	"strings"
 )
 
 // lowered is a checked cell as the interpreter takes it: one file in which
@@ -41,10 +42,19 @@ func lower(u *unit) *lowered {
 		switch d := d.(type) {
 		case *ast.GenDecl:
 			if d.Tok == token.TYPE {
-				f.Decls = append(f.Decls, l.node(d).(ast.Decl))
+				x := l.node(d).(ast.Decl)
+				f.Decls = append(f.Decls, x)
+				for _, n := range u.fresh {
+					if n.kind == typeKind && n.spec == d.Specs[0] {
+						n.lowered, n.needs = x, l.paths
+					}
+				}
 			}
 		case *ast.FuncDecl:
-			f.Decls = append(f.Decls, l.node(d).(ast.Decl))
+			x := l.node(d).(ast.Decl)
+			f.Decls = append(f.Decls, x)
+			n := u.text[d]
+			n.lowered, n.needs = x, l.paths
 		}
 	}
 	var body []ast.Stmt
@@ -74,7 +84,7 @@ func lower(u *unit) *lowered {
 				continue
 			}
 		case *ast.ExprStmt:
-			if i == len(u.body)-1 && u.result != nil && !u.silent {
+			if i == len(u.body)-1 && u.result != nil {
 				body = append(body, l.show(s.X)...)
 				continue
 			}
@@ -90,7 +100,9 @@ func lower(u *unit) *lowered {
 	// New variables, with their types.
 	for _, d := range u.fresh {
 		if d.kind == varKind && u.alias[d] == nil {
-			f.Decls = append(f.Decls, l.variable(d.run, l.typeOf(u.pkg.Scope().Lookup(d.file).Type())))
+			typ := l.typeOf(u.pkg.Scope().Lookup(d.file).Type())
+			d.lowered, d.needs = typ, l.paths
+			f.Decls = append(f.Decls, variable(d.run, typ))
 		}
 	}
 	out := &lowered{file: f, enter: "Cell" + mark + strconv.Itoa(t.next())}
@@ -103,7 +115,7 @@ func lower(u *unit) *lowered {
 	return out
 }
 
-func (l *lowerer) variable(name string, typ ast.Expr) ast.Decl {
+func variable(name string, typ ast.Expr) ast.Decl {
 	return &ast.GenDecl{Tok: token.VAR, Specs: []ast.Spec{&ast.ValueSpec{Names: []*ast.Ident{ast.NewIdent(name)}, Type: typ}}}
 }
 
@@ -140,7 +152,7 @@ func (l *lowerer) zero(f *ast.File, sp *ast.ValueSpec) []ast.Stmt {
 			continue
 		}
 		z := "zero" + mark + strconv.Itoa(l.u.table.next())
-		f.Decls = append(f.Decls, l.variable(z, l.typeOf(l.u.info.Defs[id].Type())))
+		f.Decls = append(f.Decls, variable(z, l.typeOf(l.u.info.Defs[id].Type())))
 		out = append(out, &ast.AssignStmt{Tok: token.ASSIGN, TokPos: id.Pos(),
 			Lhs: []ast.Expr{&ast.Ident{Name: l.u.real(d).run, NamePos: id.Pos()}}, Rhs: []ast.Expr{&ast.Ident{Name: z, NamePos: id.Pos()}}})
 	}
@@ -155,7 +167,16 @@ func (l *lowerer) show(e ast.Expr) []ast.Stmt {
 	call := func(args ...ast.Expr) ast.Stmt {
 		return &ast.ExprStmt{X: &ast.CallExpr{Fun: l.internal("Show", pos), Lparen: pos, Rparen: pos, Args: args}}
 	}
-	if tv.IsVoid() {
+	if u := l.u; u.silent {
+		if _, call := ast.Unparen(e).(*ast.CallExpr); !call || tv.Value != nil || l.conversion(e) {
+			if tv.IsNil() {
+				return nil
+			}
+			return []ast.Stmt{&ast.AssignStmt{Tok: token.ASSIGN, TokPos: pos, Lhs: []ast.Expr{&ast.Ident{Name: "_", NamePos: pos}}, Rhs: []ast.Expr{x}}}
+		}
+		return []ast.Stmt{&ast.ExprStmt{X: x}}
+	}
+	if tv.IsVoid() || l.prints(e) {
 		return []ast.Stmt{&ast.ExprStmt{X: x}}
 	}
 	if tup, ok := tv.Type.(*types.Tuple); ok {
@@ -169,6 +190,36 @@ func (l *lowerer) show(e ast.Expr) []ast.Stmt {
 		return []ast.Stmt{a, call(args...)}
 	}
 	return []ast.Stmt{call(x)}
+}
+
+// prints says whether e is a call of fmt's printing functions, whose count of
+// bytes nobody wants to see.
+func (l *lowerer) prints(e ast.Expr) bool {
+	c, ok := ast.Unparen(e).(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	var id *ast.Ident
+	switch f := c.Fun.(type) {
+	case *ast.SelectorExpr:
+		id = f.Sel
+	case *ast.Ident:
+		id = f
+	default:
+		return false
+	}
+	f, ok := l.u.info.Uses[id].(*types.Func)
+	return ok && f.Pkg() != nil && f.Pkg().Path() == "fmt" && (strings.HasPrefix(f.Name(), "Print") || strings.HasPrefix(f.Name(), "Fprint"))
+}
+
+// conversion says whether e, a call, is of a type or of a builtin function.
+func (l *lowerer) conversion(e ast.Expr) bool {
+	c, ok := ast.Unparen(e).(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	tv := l.u.info.Types[c.Fun]
+	return tv.IsType() || tv.IsBuiltin() && !l.u.info.Types[e].IsVoid()
 }
 
 func (l *lowerer) expr(e ast.Expr) ast.Expr {

@@ -184,6 +184,7 @@ func incompleteRune(s string) int {
 
 func (c *cellOutput) bundle(op, id string, b display.Bundle) {
 	c.child.pipes.sync()
+	c.flushPartial()
 	data, err := json.Marshal(b)
 	if err != nil {
 		c.stream("stderr", "a displayed value can't be written as JSON: "+err.Error()+"\n")

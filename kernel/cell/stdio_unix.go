@@ -11,7 +11,10 @@ import (
 )
 
 // stdPipes are the cells' os.Stdout and os.Stderr, and descriptor 1.
-type stdPipes struct{ out, err *stdPipe }
+type stdPipes struct {
+	out, err *stdPipe
+	kept     []*os.File // or a finalizer would close descriptors 1 and 2
+}
 
 type stdPipe struct {
 	name  string
@@ -47,7 +50,7 @@ func claimStdio() (in, out *os.File, p *stdPipes, err error) {
 		return nil, nil, nil, err
 	}
 	null.Close()
-	p = &stdPipes{}
+	p = &stdPipes{kept: []*os.File{os.Stdout, os.Stderr}}
 	var w, ew *os.File
 	if p.out, w, err = newStdPipe("stdout"); err != nil {
 		return nil, nil, nil, err

@@ -56,12 +56,18 @@ type decl struct {
 	basic   types.BasicKind
 	generic bool
 
+	// What another shell's interpreter needs to know it too.
+	home    *shell
+	lowered ast.Node        // a declaration, or a variable's type
+	needs   map[string]bool // the packages that lowered names
+
 	refs     []*ast.Ident // what names it in checked files
 	packages []packageRef
 	uses     map[*decl]bool
 
 	src  *source
 	text string // the declaration as written
+	pos  token.Pos
 	line int
 	col  int
 	doc  string
@@ -124,17 +130,17 @@ func (t *table) declarations(paths map[string]bool, except map[*decl]bool) *ast.
 		}
 		switch d.kind {
 		case varKind:
-			f.Decls = append(f.Decls, &ast.GenDecl{Tok: token.VAR, Specs: []ast.Spec{&ast.ValueSpec{Names: []*ast.Ident{ast.NewIdent(d.file)}, Type: d.typ}}})
+			f.Decls = append(f.Decls, &ast.GenDecl{Tok: token.VAR, Specs: []ast.Spec{&ast.ValueSpec{Names: []*ast.Ident{d.ident()}, Type: d.typ}}})
 		case constKind:
 			f.Decls = append(f.Decls, &ast.GenDecl{Tok: token.CONST, Specs: []ast.Spec{&ast.ValueSpec{
-				Names: []*ast.Ident{ast.NewIdent(d.file)}, Type: d.typ, Values: []ast.Expr{constantExpr(d.value, d.basic)}}}})
+				Names: []*ast.Ident{d.ident()}, Type: d.typ, Values: []ast.Expr{constantExpr(d.value, d.basic)}}}})
 		case typeKind:
 			s := *d.spec
-			s.Name = ast.NewIdent(d.file)
+			s.Name = d.ident()
 			f.Decls = append(f.Decls, &ast.GenDecl{Tok: token.TYPE, Specs: []ast.Spec{&s}})
 		case funcKind, methodKind:
 			fn := *d.fn
-			fn.Name = ast.NewIdent(d.file)
+			fn.Name = d.ident()
 			fn.Body = nil
 			if d.generic {
 				fn.Body = &ast.BlockStmt{List: []ast.Stmt{&ast.ExprStmt{X: &ast.CallExpr{Fun: ast.NewIdent("panic"), Args: []ast.Expr{&ast.BasicLit{Kind: token.INT, Value: "0"}}}}}}
@@ -149,6 +155,9 @@ func (t *table) declarations(paths map[string]bool, except map[*decl]bool) *ast.
 	f.Decls = append(specs, f.Decls...)
 	return f
 }
+
+// ident is d's name where it is declared; the checker wants positions.
+func (d *decl) ident() *ast.Ident { return &ast.Ident{Name: d.file, NamePos: d.pos} }
 
 func importDecl(name, path string) *ast.GenDecl {
 	s := &ast.ImportSpec{Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(path)}}

@@ -171,17 +171,16 @@ func cell(v any) (s string, numeric bool) {
 	return fmt.Sprint(v), false
 }
 
-// Duration formats d with about four digits, such as 1.234ms or 12.3s.
+// Duration formats d with about four digits, such as 1.234ms or 12.35s.
 func Duration(d time.Duration) string {
-	switch a := d.Abs(); {
-	case a >= time.Minute:
+	if d.Abs() >= time.Minute {
 		return d.Round(time.Second).String()
-	case a >= time.Second:
-		return d.Round(10 * time.Millisecond).String()
-	case a >= time.Millisecond:
-		return d.Round(time.Microsecond).String()
 	}
-	return d.String()
+	unit := time.Duration(1)
+	for d.Abs()/unit >= 10000 {
+		unit *= 10
+	}
+	return d.Round(unit).String()
 }
 
 // DisplayBundle gives text/html and text/plain.

@@ -73,7 +73,7 @@ type Client struct {
 	exchanges map[string]*Exchange
 	strays    []*wire.Message // iopub messages of other front ends' requests
 	faults    []error
-	err       error // why the connection ended
+	ended     [4]error // why each connection ended
 	closed    bool
 }
 
@@ -172,7 +172,8 @@ type Exchange struct {
 	idle    bool
 }
 
-// Message makes a signed request. Change header to alter its header.
+// Message makes a signed request; nil content is {}. The function header, which may
+// be nil, alters its header.
 func (c *Client) Message(msgType string, content any, header func(*wire.Header)) (id string, frames [][]byte) {
 	h := wire.Header{
 		MsgID: NewID(), Session: c.session, Username: "kerneltest", MsgType: msgType, Version: wire.ProtocolVersion,
@@ -181,7 +182,11 @@ func (c *Client) Message(msgType string, content any, header func(*wire.Header))
 	if header != nil {
 		header(&h)
 	}
-	return h.MsgID, c.codec.Encode(&wire.Message{Header: h, Content: wire.JSON(content)})
+	m := wire.Message{Header: h}
+	if content != nil {
+		m.Content = wire.JSON(content)
+	}
+	return h.MsgID, c.codec.Encode(&m)
 }
 
 // SendFrames sends a message as it is.
@@ -239,9 +244,7 @@ func (c *Client) read(ch kernel.Channel, conn kernel.Conn) {
 		frames, err := conn.Read()
 		if err != nil {
 			c.mu.Lock()
-			if c.err == nil {
-				c.err = fmt.Errorf("kerneltest: %v ended: %w", ch, err)
-			}
+			c.ended[ch] = fmt.Errorf("kerneltest: %v ended: %w", ch, err)
 			c.change.Broadcast()
 			c.mu.Unlock()
 			return
@@ -324,8 +327,10 @@ func (x *Exchange) Until(ctx context.Context, condition func(outputs []*wire.Mes
 			return fmt.Errorf("kerneltest: %s after %d outputs: %w", x.ID, len(x.outputs), ctx.Err())
 		case c.closed:
 			return errors.New("kerneltest: the client was closed")
-		case c.err != nil:
-			return c.err
+		case c.ended[x.Channel] != nil && x.reply == nil:
+			return c.ended[x.Channel]
+		case c.ended[kernel.IOPub] != nil && x.reply != nil:
+			return c.ended[kernel.IOPub]
 		}
 		c.change.Wait()
 	}

@@ -111,7 +111,7 @@ func TestDocs(t *testing.T) {
 		"Tokenize":                    {"Tokenize(text string) Tokens", "Tokenize cuts a text into the model's tokens. Special tokens written in the text\nare text."},
 		"Params.Seed":                 {"Seed uint64", "the same seed gives the same text"},
 		"Generation.Reply":            {"Reply(text string, p ...Params) *Generation", "Reply continues a chat with what the user says next. The settings are the\nchat's, unless others are given."},
-		"GenerationStats.TTFTSeconds": {"TTFTSeconds float64", "request to first new token"},
+		"GenerationStats.TTFTSeconds": {"TTFTSeconds float64", "from the request to the first new token; 0 without one"},
 		"Stats.Demanded":              {"Demanded int64", "read because it was needed"},
 	} {
 		if d := cmp.Diff(want, docs[name]); d != "" {

@@ -134,7 +134,7 @@ func (byteTokens) Bytes(id int) []byte {
 // letter a is thinking.
 type brackets struct{}
 
-func (brackets) Render(messages []Message, noThinking bool, effort string) (segments []xtml.Segment, err error) {
+func (brackets) Render(messages []Message, thinking bool, effort string) (segments []xtml.Segment, err error) {
 	for _, m := range messages {
 		if m.Text == "" {
 			return nil, errors.New("want text in each message, got none")
@@ -144,7 +144,7 @@ func (brackets) Render(messages []Message, noThinking bool, effort string) (segm
 	return segments, nil
 }
 
-func (brackets) Read(noThinking bool) Answer { return &bracketsAnswer{think: !noThinking} }
+func (brackets) Read(thinking bool) Answer { return &bracketsAnswer{think: thinking} }
 
 // bracketsAnswer holds each letter back until the next.
 type bracketsAnswer struct {

@@ -30,8 +30,8 @@ type Params struct {
 	OnToken     func(Token) // called with each new token, in order, while the cell waits
 	Quiet       bool        // don't stream the text
 	Fresh       bool        // compute the whole prompt, even where a kept state begins it
-	NoThinking  bool        // Chat only: answer without thinking first
-	Effort      string      // Chat only: low, high or max; "" leaves it to the model
+	Thinking    bool        // Chat only: think before answering
+	Effort      string      // Chat only, with Thinking: low, high or max; "" leaves it to the model
 }
 
 // Generation is what a model made of a prompt. A cell that ends in one shows its
@@ -126,7 +126,7 @@ func one(fn string, p []Params) Params {
 func (p Params) request() request {
 	q := request{
 		MaxTokens: p.MaxTokens, Temperature: p.Temperature, TopP: p.TopP, TopK: p.TopK, Seed: p.Seed, Stop: p.Stop, Fresh: p.Fresh,
-		NoThinking: p.NoThinking, Effort: p.Effort,
+		Thinking: p.Thinking, Effort: p.Effort,
 	}
 	if q.MaxTokens == 0 {
 		q.MaxTokens = DefaultMaxTokens
@@ -149,8 +149,8 @@ func (l *Lab) run(fn, method string, q request, p Params) (*Generation, *trace.T
 	ctx, cancel := context.WithCancel(l.session.Context())
 	defer cancel()
 	w := &watcher{lab: l, out: l.session.Output(), p: p, start: l.now()}
+	defer w.end()
 	r := call[reply](l, ctx, fn, method, q, w.event)
-	w.end()
 	g := &Generation{
 		ID: r.ID, PromptIDs: r.PromptIDs, IDs: r.IDs, Text: r.Text, Thinking: r.Thinking, Finish: r.Finish, Stats: r.Stats,
 		lab: l, quiet: p.Quiet, messages: q.Messages, params: p,
@@ -218,7 +218,7 @@ func (w *watcher) event(data json.RawMessage) {
 func (w *watcher) prefill(done, total int) {
 	now := w.lab.now()
 	elapsed := now.Sub(w.start)
-	if w.p.Quiet || elapsed < progressAfter && w.shown == "" || done < total && now.Sub(w.changed) < progressEvery {
+	if w.p.Quiet || w.shown == "" && (elapsed < progressAfter || done >= total) || done < total && now.Sub(w.changed) < progressEvery {
 		return
 	}
 	w.changed = now

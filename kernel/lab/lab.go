@@ -13,16 +13,17 @@
 //
 // When a cell is interrupted, Generate, Chat and Reply return the tokens made so
 // far, with Finish "interrupted", within the time that the rig takes to give up
-// the token in flight. Whether the statement that called them still assigns the
-// value is the interpreter's choice, and the cell ends there; Last returns the
-// same value in the next cell in any case. TraceRouter likewise returns the trace
-// so far. The other functions panic with an *Error that wraps context.Canceled.
+// the token in flight. The cell ends there: whether the statement that called them
+// still assigns the value is the interpreter's choice (kernel/cell's does), and Last
+// returns the same value in the next cell in any case. TraceRouter likewise returns
+// the trace so far. The other functions panic with an *Error that wraps context.Canceled.
 package lab
 
 import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 
@@ -93,12 +94,21 @@ type Error struct {
 	Err  error  // what was expected, what was found, what to do
 }
 
-func (e *Error) Error() string { return e.Func + ": " + e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
+func (e *Error) Error() string {
+	name, value := e.CellError()
+	return name + ": " + value
+}
 
 // CellError gives the name and value of the cell's error: the function and the
-// sentence.
-func (e *Error) CellError() (name, value string) { return e.Func, e.Err.Error() }
+// sentence, without the name of a package that a cell doesn't know.
+func (e *Error) CellError() (name, value string) {
+	value = e.Err.Error()
+	for _, pkg := range []string{"trace: ", "display: "} {
+		value = strings.TrimPrefix(value, pkg)
+	}
+	return e.Func, value
+}
 
 // Exports are the names that a cell sees: functions as values, types as nil
 // pointers to them.
@@ -117,7 +127,7 @@ func (l *Lab) Exports() map[string]reflect.Value {
 	for name, t := range map[string]any{
 		"Params": (*Params)(nil), "Generation": (*Generation)(nil), "Message": (*Message)(nil), "Finish": (*rig.Finish)(nil),
 		"GenerationStats": (*rig.Stats)(nil), "LayerStats": (*prefetch.LayerStats)(nil), "Routes": (*trace.Trace)(nil),
-		"Trace": (*Trace)(nil), "TraceDiff": (*TraceDiff)(nil), "LayerValues": (*LayerValues)(nil), "Load": (*trace.Load)(nil),
+		"Trace": (*Trace)(nil), "TraceDiff": (*TraceDiff)(nil), "LayerValues": (*LayerValues)(nil), "Load": (*trace.Load)(nil), "Loads": (*Loads)(nil),
 		"Stats": (*Stats)(nil), "Token": (*Token)(nil), "Tokens": (*Tokens)(nil), "Distribution": (*Distribution)(nil), "TokenProb": (*rig.TokenProb)(nil),
 		"ModelInfo": (*ModelInfo)(nil), "MemoryMap": (*MemoryMap)(nil), "ProgressBar": (*ProgressBar)(nil), "Bundle": (*display.Bundle)(nil),
 		"Error": (*Error)(nil),

@@ -37,7 +37,8 @@ func wantError(t *testing.T, name, contains string, f func()) {
 		if !ok {
 			t.Fatalf("%s: no *Error", contains)
 		}
-		if n, value := err.CellError(); n != name || !strings.Contains(value, contains) {
+		n, value := err.CellError()
+		if n != name || !strings.Contains(value, contains) || strings.HasPrefix(value, "trace: ") || err.Error() != n+": "+value {
 			t.Errorf("%s: %s; want %s: … %s", n, value, name, contains)
 		}
 	}()
@@ -125,7 +126,7 @@ func TestInterrupt(t *testing.T) {
 
 func TestCallbackPanics(t *testing.T) {
 	f := &fakeRig{hang: true}
-	l, _, _ := start(t, f)
+	l, out, _ := start(t, f)
 	func() {
 		defer func() {
 			if p := recover(); p != "mine" {
@@ -136,6 +137,9 @@ func TestCallbackPanics(t *testing.T) {
 		// events of the abandoned one are still in it.
 		l.Generate("x", Params{OnToken: func(Token) { panic("mine") }})
 	}()
+	if s := out.stream.String(); s != "a\n" {
+		t.Errorf("streamed %q", s)
+	}
 }
 
 func TestPrefillProgress(t *testing.T) {
@@ -164,7 +168,7 @@ func TestPrefillProgress(t *testing.T) {
 func TestChat(t *testing.T) {
 	f := &fakeRig{}
 	l, out, _ := start(t, f)
-	g := l.Chat(l.System("Be brief."), l.User("Hi"), l.With(Params{MaxTokens: 3}))
+	g := l.Chat(l.System("Be brief."), l.User("Hi"), l.With(Params{MaxTokens: 3, Thinking: true}))
 	if g.Thinking != "a" || g.Text != "bc" {
 		t.Errorf("thinking %q, text %q", g.Thinking, g.Text)
 	}
@@ -375,7 +379,7 @@ func TestInYaegi(t *testing.T) {
 		{`g.Stats.TTFTSeconds`, "0.25"},
 		{`n := 0; Generate("Hi", Params{MaxTokens: 4, OnToken: func(t Token) { n += t.ID }}); n`, "394"},
 		{`s := ""; for _, t := range Tokenize("ab") { s += t.Text + "," }; s`, "a,b,"},
-		{`Chat(User("Hi"), With(Params{MaxTokens: 2, NoThinking: true})).Reply("x").Text`, "ab"},
+		{`Chat(User("Hi"), With(Params{MaxTokens: 2})).Reply("x").Text`, "ab"},
 		{`t := TraceRouter("ab", Params{MaxTokens: 2}); len(t.Routes.Tokens)`, "4"},
 		{`t.Layer(1).Top(1)[0].Count`, "1"},
 		{`t.Reuse().Mean()`, "0.25"},

@@ -33,8 +33,8 @@ func (l *Lab) With(p Params) Message { return Message{params: &p} }
 //	g := Chat(System("Be brief."), User("Why is the sky blue?"))
 //	g.Reply("And at night?")
 //
-// Its Text is the response; what the model thinks first is streamed in faint
-// letters and kept in Thinking.
+// Its Text is the response. With Params.Thinking the model thinks first, which is
+// streamed in faint letters and kept in Thinking.
 func (l *Lab) Chat(messages ...Message) *Generation {
 	var params []Params
 	var turns []Message

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"deltafin/kernel/display"
 	"deltafin/rig"
@@ -19,9 +20,9 @@ func (l *Lab) Model() *ModelInfo {
 func (m *ModelInfo) DisplayBundle() display.Bundle {
 	return display.Table{Title: m.Name, Columns: []string{"", "value"}, Rows: [][]any{
 		{"parameters", m.Parameters},
-		{"layers (KDA, MLA)", [3]int{m.Layers, m.KDALayers, m.MLALayers}},
-		{"mixture-of-experts layers", m.MoELayers},
-		{"experts a layer, used by a token, shared", [3]int{m.Experts, m.TopK, m.SharedExperts}},
+		{"layers", fmt.Sprintf("%d: %d KDA, %d MLA", m.Layers, m.KDALayers, m.MLALayers)},
+		{"of them with experts", m.MoELayers},
+		{"experts", fmt.Sprintf("%d a layer, of which a token uses %d, and %d shared", m.Experts, m.TopK, m.SharedExperts)},
 		{"hidden size", m.Hidden},
 		{"vocabulary", m.Vocab},
 		{"positions", m.MaxPositions},

@@ -26,7 +26,7 @@ type request struct {
 	Seed        uint64   `json:"seed,omitempty"`
 	Stop        []string `json:"stop,omitempty"`
 	Fresh       bool     `json:"fresh,omitempty"`
-	NoThinking  bool     `json:"no_thinking,omitempty"`
+	Thinking    bool     `json:"thinking,omitempty"`
 	Effort      string   `json:"effort,omitempty"`
 
 	Top int `json:"top,omitempty"` // logits: entries of the distribution

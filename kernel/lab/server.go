@@ -270,10 +270,10 @@ func (e *Engine) chat(ctx context.Context, params json.RawMessage, emit func(eve
 	if err != nil {
 		return nil, err
 	}
-	if r.Segments, err = e.Template.Render(q.Messages, q.NoThinking, q.Effort); err != nil {
+	if r.Segments, err = e.Template.Render(q.Messages, q.Thinking, q.Effort); err != nil {
 		return nil, err
 	}
-	answer := e.Template.Read(q.NoThinking)
+	answer := e.Template.Read(q.Thinking)
 	var thinking, response []byte
 	say := func(ev event) {
 		thinking = append(thinking, ev.Thinking...)

@@ -11,9 +11,9 @@ import (
 // without.
 type Template interface {
 	// Render makes the prompt of a conversation. effort is "", low, high or max.
-	Render(messages []Message, noThinking bool, effort string) ([]xtml.Segment, error)
+	Render(messages []Message, thinking bool, effort string) ([]xtml.Segment, error)
 	// Read begins to read the answer to a prompt of Render's.
-	Read(noThinking bool) Answer
+	Read(thinking bool) Answer
 }
 
 // Answer reads the tokens of one answer in order.
@@ -38,8 +38,8 @@ type k3Template struct {
 	specials  xtml.Specials
 }
 
-func (k k3Template) Render(messages []Message, noThinking bool, effort string) ([]xtml.Segment, error) {
-	in := &xtml.Input{NoThinking: noThinking, Effort: effort}
+func (k k3Template) Render(messages []Message, thinking bool, effort string) ([]xtml.Segment, error) {
+	in := &xtml.Input{NoThinking: !thinking, Effort: effort}
 	for i, m := range messages {
 		switch m.Role {
 		case xtml.RoleUser:
@@ -57,8 +57,8 @@ func (k k3Template) Render(messages []Message, noThinking bool, effort string) (
 	return xtml.Render(in)
 }
 
-func (k k3Template) Read(noThinking bool) Answer {
-	return &k3Answer{parser: xtml.NewParser(k.specials, k.tokenizer.NewDecoder(), noThinking)}
+func (k k3Template) Read(thinking bool) Answer {
+	return &k3Answer{parser: xtml.NewParser(k.specials, k.tokenizer.NewDecoder(), !thinking)}
 }
 
 // k3Answer shows a tool call as the text of one, since a cell declares no tools.

@@ -22,7 +22,7 @@ func TestK3Template(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	segments, err := template.Render([]Message{{Role: "system", Text: "Be brief."}, {Role: "user", Text: "<|sep|>?"}}, false, "low")
+	segments, err := template.Render([]Message{{Role: "system", Text: "Be brief."}, {Role: "user", Text: "<|sep|>?"}}, true, "low")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,15 +37,15 @@ func TestK3Template(t *testing.T) {
 		t.Errorf("prompt %q", prompt)
 	}
 	for _, c := range []struct {
-		noThinking         bool
+		think              bool
 		said               string
 		thinking, response string
 	}{
-		{false, `so…<|close|>think<|sep|><|open|>response<|sep|>Hé!<|close|>response<|sep|><|end_of_msg|>`, "so…", "Hé!"},
-		{true, `Hé!`, "", "Hé!"},
-		{false, `<|close|>think<|sep|><|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|close|>call<|sep|>`, "", "[call f {}]"},
+		{true, `so…<|close|>think<|sep|><|open|>response<|sep|>Hé!<|close|>response<|sep|><|end_of_msg|>`, "so…", "Hé!"},
+		{false, `Hé!`, "", "Hé!"},
+		{true, `<|close|>think<|sep|><|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|close|>call<|sep|>`, "", "[call f {}]"},
 	} {
-		a := template.Read(c.noThinking)
+		a := template.Read(c.think)
 		var thinking, response string
 		take := func(x, y string) { thinking, response = thinking+x, response+y }
 		for _, id := range tok.EncodeMarkup(c.said) {
@@ -64,7 +64,7 @@ func TestK3Template(t *testing.T) {
 		{Message{Role: "tool"}, "", `message 0: want role user, system or assistant, got "tool"`},
 		{Message{Role: "user"}, "medium", "thinking_effort: want low, high or max"},
 	} {
-		if _, err := template.Render([]Message{bad.m}, false, bad.effort); err == nil || !strings.Contains(err.Error(), bad.want) {
+		if _, err := template.Render([]Message{bad.m}, true, bad.effort); err == nil || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}

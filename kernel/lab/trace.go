@@ -79,7 +79,20 @@ func (t *Trace) Token(n int) *Trace {
 }
 
 // Top lists the n experts that most tokens used, over all layers.
-func (t *Trace) Top(n int) []trace.Load { return t.Routes.Top(n) }
+func (t *Trace) Top(n int) Loads { return t.Routes.Top(n) }
+
+// Loads is a list of experts and how often each was used. A cell that ends in one
+// shows it as a table.
+type Loads []trace.Load
+
+// DisplayBundle shows a table.
+func (l Loads) DisplayBundle() display.Bundle {
+	t := display.Table{Columns: []string{"layer", "expert", "tokens", "share"}}
+	for _, x := range l {
+		t.Rows = append(t.Rows, []any{x.Layer, x.Expert, x.Count, fmt.Sprintf("%.1f %%", 100*x.Share)})
+	}
+	return t.DisplayBundle()
+}
 
 // Experts is how many different experts each layer used.
 func (t *Trace) Experts() *LayerValues {
@@ -163,14 +176,18 @@ func (v *LayerValues) Mean() float64 {
 
 // DisplayBundle shows bars.
 func (v *LayerValues) DisplayBundle() display.Bundle {
+	return v.bars(fmt.Sprintf("mean %.4g", v.Mean())).DisplayBundle()
+}
+
+func (v *LayerValues) bars(subtitle string) display.Bars {
 	labels := []string{}
 	for _, n := range v.Layers {
 		labels = append(labels, fmt.Sprint(n))
 	}
 	return display.Bars{
-		Title: fmt.Sprintf("%s\nmean %.4g", v.Name, v.Mean()), Label: "layer", Value: v.Name, Labels: labels,
+		Title: v.Name + "\n" + subtitle, Label: "layer", Value: v.Name, Labels: labels,
 		Series: []display.Series{{Name: v.Name, Values: v.Values}},
-	}.DisplayBundle()
+	}
 }
 
 // TraceDiff compares two traces token by token.
@@ -209,7 +226,5 @@ func (d *TraceDiff) DisplayBundle() display.Bundle {
 	if d.FirstToken < 0 {
 		return display.Text(d.Summary())
 	}
-	same := *d.Same
-	same.Name += "\n" + d.Summary()
-	return same.DisplayBundle()
+	return d.Same.bars(d.Summary()).DisplayBundle()
 }

@@ -14,7 +14,8 @@ const (
 	magic = 0x1.8p23 // adding it rounds to an integer
 )
 
-// exp is e^x: x = n·ln2 + r, a polynomial in r, then a scale by 2^n.
+// exp is e^x: x = n·ln2 + h + lo with |h| ≤ ln2/2, then 1 + h + (h²·q(h) + lo) with
+// the sum's rounding error carried, then a scale by 2^n.
 func exp(x float32) float32 {
 	switch {
 	case x != x:
@@ -26,15 +27,16 @@ func exp(x float32) float32 {
 	}
 	n := fma(x, log2e, magic) - magic
 	r := fma(n, -ln2Hi, x)
-	r = fma(n, -ln2Lo, r)
-	p := float32(1.0 / 5040)
-	p = fma(p, r, 1.0/720)
-	p = fma(p, r, 1.0/120)
-	p = fma(p, r, 1.0/24)
-	p = fma(p, r, 1.0/6)
-	p = fma(p, r, 0.5)
-	p = fma(p, r, 1)
-	p = fma(p, r, 1)
+	h := fma(n, -ln2Lo, r)
+	lo := fma(n, -ln2Lo, r-h)
+	q := float32(1.0 / 5040)
+	q = fma(q, h, 1.0/720)
+	q = fma(q, h, 1.0/120)
+	q = fma(q, h, 1.0/24)
+	q = fma(q, h, 1.0/6)
+	q = fma(q, h, 0.5)
+	s := 1 + h
+	p := s + (fma(float32(h*h), q, lo) + (h - (s - 1)))
 	// Two factors, so that a result that overflows or is subnormal is rounded once.
 	half := int32(n) >> 1
 	return float32(p * pow2(half) * pow2(int32(n)-half))
@@ -43,13 +45,20 @@ func exp(x float32) float32 {
 // pow2 is 2^n for -126 ≤ n ≤ 127.
 func pow2(n int32) float32 { return math.Float32frombits(uint32(n+127) << 23) }
 
-// sigmoid is 1/(1+e^-x), without overflow on either side.
+// sigmoid is 1/(1+e^-x) for x ≥ 0 and e^x/(1+e^x) below, the quotient corrected by
+// its remainder and by what 1+e lost.
 func sigmoid(x float32) float32 {
-	if x >= 0 {
-		return 1 / (1 + exp(-x))
+	e := exp(-abs(x))
+	top := float32(1)
+	if x < 0 {
+		top = e
 	}
-	e := exp(x)
-	return e / (1 + e)
+	s := 1 + e
+	lost := e - (s - 1)
+	inverse := 1 / s
+	y := float32(top * inverse)
+	rest := fma(-y, lost, fma(-y, s, top))
+	return fma(rest, inverse, y)
 }
 
 // tanh is x + x³·P(x²) near zero (P fitted at Chebyshev nodes, 4e-9 relative), and
@@ -60,14 +69,14 @@ func tanh(x float32) float32 {
 	case x != x:
 		return x
 	case a < 0.625:
-		z := x * x
+		z := float32(x * x)
 		p := float32(0.002292744815349579)
 		p = fma(p, z, -0.008343945257365704)
 		p = fma(p, z, 0.02176891826093197)
 		p = fma(p, z, -0.053959257900714874)
 		p = fma(p, z, 0.13333304226398468)
 		p = fma(p, z, -0.3333333432674408)
-		return fma(x*z, p, x)
+		return fma(float32(x*z), p, x)
 	case a > 10:
 		return copysign(1, x)
 	}

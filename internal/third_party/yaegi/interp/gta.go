@@ -2,6 +2,7 @@ package interp
 
 import (
 	"path"
+	"strings"
 )
 
 // gta performs a global types analysis on the AST, registering types,
@@ -252,15 +253,16 @@ func (interp *Interpreter) gta(root *node, rpath, importPath, pkgName string) ([
 						delete(sc.sym, name)
 					}
 
-					// Imports of a same package are all mapped in the same scope, so we cannot just
-					// map them by their names, otherwise we could have collisions from same-name
-					// imports in different source files of the same package. Therefore, we suffix
-					// the key with the basename of the source file.
-					name = path.Join(name, baseName)
-					if sym, exists := sc.sym[name]; !exists {
+					// The embedder's names of packages are unique in the whole package.
+					// Imports of generic sources are not, and get the basename of the
+					// source file.
+					if !strings.HasSuffix(name, "ː") {
+						name = path.Join(name, baseName)
+					}
+					if sym, exists := sc.sym[name]; !exists || sym.kind == typeSym && sym.typ.incomplete {
 						sc.sym[name] = &symbol{kind: pkgSym, typ: &itype{cat: binPkgT, path: ipath, scope: sc}}
 						break
-					} else if sym.kind == pkgSym && sym.typ.cat == srcPkgT && sym.typ.path == ipath {
+					} else if sym.kind == pkgSym && sym.typ.path == ipath {
 						// ignore re-import of identical package
 						break
 					}
@@ -283,8 +285,10 @@ func (interp *Interpreter) gta(root *node, rpath, importPath, pkgName string) ([
 					if name == "" {
 						name = pkgName
 					}
-					name = path.Join(name, baseName)
-					if sym, exists := sc.sym[name]; !exists {
+					if !strings.HasSuffix(name, "ː") {
+						name = path.Join(name, baseName)
+					}
+					if sym, exists := sc.sym[name]; !exists || sym.kind == typeSym && sym.typ.incomplete {
 						sc.sym[name] = &symbol{kind: pkgSym, typ: &itype{cat: srcPkgT, path: ipath, scope: sc}}
 						break
 					} else if sym.kind == pkgSym && sym.typ.cat == srcPkgT && sym.typ.path == ipath {

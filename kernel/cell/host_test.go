@@ -1,0 +1,586 @@
+//go:build unix
+
+package cell
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"deltafin/kernel"
+	"deltafin/kernel/display"
+)
+
+const childEnv = "CELL_TEST_CHILD"
+
+// TestMain is the child too: the Host under test runs this binary.
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		if err := ChildMain(testBindings()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// A Reply is what the test's lab returns: plain data that shows itself.
+type Reply struct {
+	Text   string
+	Tokens int
+}
+
+func (r *Reply) DisplayBundle() display.Bundle {
+	return display.Text(fmt.Sprintf("%s (%d tokens)", r.Text, r.Tokens))
+}
+
+// Words is the reply's words.
+func (r *Reply) Words() []string { return strings.Fields(r.Text) }
+
+// Settings is the parameter of Say.
+type Settings struct {
+	Max     int
+	OnToken func(string)
+}
+
+func testBindings() Bindings {
+	return Bindings{
+		Exports: func(s *Session) map[string]reflect.Value {
+			return map[string]reflect.Value{
+				"Reply":    reflect.ValueOf((*Reply)(nil)),
+				"Settings": reflect.ValueOf((*Settings)(nil)),
+				"Say": reflect.ValueOf(func(text string, p ...Settings) *Reply {
+					r := &Reply{}
+					raw, err := s.Call(s.Context(), "say", text, func(e json.RawMessage) {
+						var w string
+						json.Unmarshal(e, &w)
+						s.Output().Stream("stdout", w+" ")
+						if len(p) > 0 && p[0].OnToken != nil {
+							p[0].OnToken(w)
+						}
+					})
+					if err != nil && !errors.Is(err, context.Canceled) {
+						panic(err)
+					}
+					json.Unmarshal(raw, r)
+					return r
+				}),
+				"Stats": reflect.ValueOf(func() int {
+					raw, err := s.Call(s.Context(), "stats", nil, nil)
+					if err != nil {
+						panic(err)
+					}
+					var n int
+					json.Unmarshal(raw, &n)
+					return n
+				}),
+				"Ask": reflect.ValueOf(func(prompt string) (string, error) {
+					return s.Output().Input(s.Context(), prompt, false)
+				}),
+				"RawWrite": reflect.ValueOf(func(text string) { rawWrite(text) }),
+			}
+		},
+		Docs: map[string]Doc{
+			"Say":          {Signature: "Say(text string, p ...Settings) *Reply", Doc: "Say has the lab say text, a word at a time."},
+			"Settings.Max": {Doc: "Max is how many words to say."},
+		},
+		Comm: func(ctx context.Context, m kernel.CommMessage, out kernel.Output) {
+			out.Comm(kernel.CommMessage{Type: "comm_msg", ID: m.ID, Data: m.Data})
+		},
+	}
+}
+
+// lab answers the test's calls.
+type lab struct {
+	mu        sync.Mutex
+	started   chan struct{} // closed when an endless say has begun
+	cancelled chan struct{} // closed when it was cancelled
+	once      sync.Once
+}
+
+func newLab() *lab { return &lab{started: make(chan struct{}), cancelled: make(chan struct{})} }
+
+func (l *lab) Call(ctx context.Context, method string, params json.RawMessage, event func(json.RawMessage)) (json.RawMessage, error) {
+	switch method {
+	case "say":
+		var text string
+		json.Unmarshal(params, &text)
+		n := 0
+		for w := range strings.FieldsSeq(text) {
+			if w == "FOREVER" {
+				l.once.Do(func() { close(l.started) })
+				<-ctx.Done()
+				close(l.cancelled)
+				b, _ := json.Marshal(Reply{Text: "partial", Tokens: n})
+				return b, ctx.Err()
+			}
+			b, _ := json.Marshal(w)
+			event(b)
+			n++
+		}
+		b, _ := json.Marshal(Reply{Text: text, Tokens: n})
+		return b, nil
+	case "stats":
+		return json.RawMessage("7"), nil
+	}
+	return nil, fmt.Errorf("lab: no method %q; use say or stats", method)
+}
+
+// record is an Output that keeps what it gets.
+type record struct {
+	mu      sync.Mutex
+	events  []string // "stdout:…", adjacent streams joined
+	bytes   int
+	results []display.Bundle
+	comms   []kernel.CommMessage
+	slow    time.Duration
+	input   func(prompt string) (string, error)
+	noted   chan struct{} // gets a token for each event, when there is room
+}
+
+func newRecord() *record { return &record{noted: make(chan struct{}, 1)} }
+
+func (r *record) add(kind, text string) {
+	r.mu.Lock()
+	if n := len(r.events); n > 0 && strings.HasPrefix(r.events[n-1], kind+":") && (kind == "stdout" || kind == "stderr") {
+		if len(r.events[n-1]) < 1<<16 {
+			r.events[n-1] += text
+		}
+	} else {
+		r.events = append(r.events, kind+":"+text)
+	}
+	r.bytes += len(text)
+	r.mu.Unlock()
+	select {
+	case r.noted <- struct{}{}:
+	default:
+	}
+	if r.slow > 0 {
+		time.Sleep(r.slow)
+	}
+}
+
+func (r *record) Stream(name, text string) { r.add(name, text) }
+func (r *record) Display(b display.Bundle, id string) {
+	r.add("display", fmt.Sprint(b.Data["text/plain"]))
+}
+func (r *record) Update(b display.Bundle, id string) {
+	r.add("update", fmt.Sprint(b.Data["text/plain"]))
+}
+func (r *record) Clear(wait bool)           { r.add("clear", "") }
+func (r *record) Comm(m kernel.CommMessage) { r.comms = append(r.comms, m); r.add("comm", m.Type) }
+func (r *record) Result(b display.Bundle) {
+	r.mu.Lock()
+	r.results = append(r.results, b)
+	r.mu.Unlock()
+	r.add("result", fmt.Sprint(b.Data["text/plain"]))
+}
+
+func (r *record) Input(ctx context.Context, prompt string, password bool) (string, error) {
+	if r.input == nil {
+		return "", errors.New("no input here")
+	}
+	return r.input(prompt)
+}
+
+func (r *record) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.events, "|")
+}
+
+// waitFor returns when the record's text holds want; the test's own deadline ends
+// a wait that never will.
+func (r *record) waitFor(t *testing.T, want string) {
+	t.Helper()
+	for !strings.Contains(r.text(), want) {
+		select {
+		case <-r.noted:
+		case <-t.Context().Done():
+			t.Fatalf("waiting for %q: %q", want, r.text())
+		}
+	}
+}
+
+func newHost(t *testing.T, services Services) *Host {
+	t.Helper()
+	limit := int64(1 << 30)
+	h := New(Options{Command: []string{os.Args[0]}, Env: append(os.Environ(), childEnv+"=1"), MemoryLimit: limit, Services: services})
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+func run(h *Host, code string) (*record, *kernel.CellError) {
+	r := newRecord()
+	return r, h.Execute(context.Background(), kernel.Cell{Code: code, ExecutionCount: 1}, r)
+}
+
+func mustRun(t *testing.T, h *Host, code string) *record {
+	t.Helper()
+	r, e := run(h, code)
+	if e != nil {
+		t.Fatalf("%s\n%v\n%s", code, e, strings.Join(e.Traceback, "\n"))
+	}
+	return r
+}
+
+func expect(t *testing.T, h *Host, code, want string) {
+	t.Helper()
+	if got := mustRun(t, h, code).text(); got != want {
+		t.Errorf("%s\ngot  %q\nwant %q", code, got, want)
+	}
+}
+
+func TestStatePersists(t *testing.T) {
+	h := newHost(t, nil)
+	expect(t, h, "x := 40\nx + 2", "result:42")
+	expect(t, h, "func double(n int) int { return n * 2 }\nx = double(x)", "")
+	expect(t, h, "fmt.Println(x)", "stdout:80\n")
+	expect(t, h, "x;", "")
+}
+
+func TestOrderOfOutputs(t *testing.T) {
+	h := newHost(t, nil)
+	// Between two descriptors the order of raw writes is not known; everything
+	// else has its place.
+	expect(t, h, `fmt.Println("a")
+fmt.Fprintln(os.Stdout, "b")
+println("c")
+RawWrite("d\n")
+fmt.Println("e")
+fmt.Fprintln(os.Stderr, "f")
+1 + 1`, "stdout:a\nb\n|stderr:c\n|stdout:d\ne\n|stderr:f\n|result:2")
+}
+
+func TestInvalidUTF8(t *testing.T) {
+	h := newHost(t, nil)
+	expect(t, h, `fmt.Print("\xe2\x82"); fmt.Print("\xac"); fmt.Print("\xff"); fmt.Print("é\xc3")`, "stdout:€\uFFFDé\uFFFD")
+}
+
+func TestDeaths(t *testing.T) {
+	for _, c := range []struct{ name, code, ename, value string }{
+		{"recursion", "func f(n int) int { return f(n+1) + 1 }\nf(0)", "stack overflow", "stack"},
+		{"memory", "b := make([]byte, 100<<30)\nlen(b)", "out of memory", "memory limit"},
+		{"goroutine", `go func() { panic("from a goroutine") }()` + "\nselect {}", "panic", "from a goroutine"},
+		{"timer", `time.AfterFunc(time.Millisecond, func() { panic("from a timer") })` + "\nselect {}", "panic", "from a timer"},
+		{"map", `m := map[int]int{}
+for i := range 4 {
+	go func() {
+		for j := 0; ; j++ {
+			m[j%8] = i
+		}
+	}()
+}
+select {}`, "fatal error", "concurrent map"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if raceEnabled && (c.name == "map" || c.name == "memory") {
+				t.Skip("the race detector's runtime ends such a program in its own way")
+			}
+			l := newLab()
+			h := newHost(t, l)
+			mustRun(t, h, "x := 1")
+			r, e := run(h, `fmt.Println("before")`+"\n"+c.code)
+			if e == nil || e.Name != c.ename || !strings.Contains(e.Value, c.value) {
+				t.Fatalf("error %+v; output %q", e, r.text())
+			}
+			if !strings.Contains(strings.Join(e.Traceback, "\n"), "variables of earlier cells are gone") {
+				t.Errorf("traceback %q does not say what is lost", e.Traceback)
+			}
+			if r.text() != "stdout:before\n" {
+				t.Errorf("output %q", r.text())
+			}
+			if _, e := run(h, "x"); e == nil || !strings.Contains(e.Value, "undefined: x") {
+				t.Errorf("x after the death: %v", e)
+			}
+			expect(t, h, "Stats()", "result:7")
+		})
+	}
+}
+
+func TestExit(t *testing.T) {
+	h := newHost(t, nil)
+	mustRun(t, h, "x := 5")
+	r, e := run(h, "fmt.Println(1)\nos.Exit(3)\nfmt.Println(2)")
+	if e == nil || e.Value != "os.Exit(3)" || r.text() != "stdout:1\n" {
+		t.Fatalf("%v, %q", e, r.text())
+	}
+	expect(t, h, "x", "result:5")
+}
+
+func TestPanicsNameTheLine(t *testing.T) {
+	h := newHost(t, nil)
+	mustRun(t, h, "func div(a, b int) int {\n\treturn a / b\n}")
+	_, e := run(h, "y := 1\n\ndiv(y, 0)")
+	if e == nil || e.Name != "panic" || !strings.Contains(e.Value, "integer divide by zero") {
+		t.Fatalf("%+v", e)
+	}
+	tb := strings.Join(e.Traceback, "\n")
+	for _, want := range []string{"return a / b", "line 2", "line 3", "→   3 | div(y, 0)"} {
+		if !strings.Contains(tb, want) {
+			t.Errorf("traceback lacks %q:\n%s", want, tb)
+		}
+	}
+	if strings.Contains(tb, "yaegi") || strings.Contains(tb, "goroutine ") {
+		t.Errorf("traceback shows the interpreter:\n%s", tb)
+	}
+	expect(t, h, "y", "result:1")
+}
+
+func TestCompileErrorsNameTheLine(t *testing.T) {
+	h := newHost(t, nil)
+	_, e := run(h, "a := 1\nb := a + \"x\"\n")
+	if e == nil || e.Name != "compile error" || !strings.Contains(e.Value, "line 2") || !strings.Contains(strings.Join(e.Traceback, "\n"), `b := a + "x"`) {
+		t.Fatalf("%+v", e)
+	}
+	if _, e := run(h, "for i := 0; i < {"); e == nil || !strings.Contains(e.Value, "expected") {
+		t.Fatalf("%+v", e)
+	}
+}
+
+// interruptAfter runs code and interrupts it when it has printed "go".
+func interruptAfter(t *testing.T, h *Host, code string) (*record, *kernel.CellError) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	r := newRecord()
+	done := make(chan *kernel.CellError, 1)
+	go func() { done <- h.Execute(ctx, kernel.Cell{Code: code, ExecutionCount: 1}, r) }()
+	r.waitFor(t, "go")
+	cancel()
+	return r, <-done
+}
+
+func TestInterruptKeepsVariables(t *testing.T) {
+	l := newLab()
+	h := newHost(t, l)
+	mustRun(t, h, "x := 1\ncount := func() int { x++; return x }\nvar mu sync.Mutex\nmu.Lock()")
+	for _, code := range []string{
+		`fmt.Println("go"); for { }`,
+		`fmt.Println("go"); for { x++ }`,
+		`fmt.Println("go"); time.Sleep(time.Hour)`,
+		`fmt.Println("go"); <-make(chan int)`,
+		`fmt.Println("go"); make(chan int) <- 1`,
+		`fmt.Println("go"); select {}`,
+		`fmt.Println("go"); for range time.Tick(time.Millisecond) { }`,
+		`fmt.Println("go"); mu.Lock()`,
+		`fmt.Println("go"); func() { for { count() } }()`,
+		`fmt.Println("go"); sort.Slice(make([]int, 100), func(i, j int) bool { for { } })`,
+	} {
+		_, e := interruptAfter(t, h, code)
+		if e == nil || e.Name != "interrupted" {
+			t.Fatalf("%s: %+v", code, e)
+		}
+		// Variables and closures of earlier cells still work.
+		expect(t, h, "x = 10; count()", "result:11")
+	}
+}
+
+func TestInterruptLeavesOtherGoroutines(t *testing.T) {
+	h := newHost(t, nil)
+	mustRun(t, h, "beats := make(chan int)\ngo func() { for i := 0; ; i++ { beats <- i } }()")
+	interruptAfter(t, h, `fmt.Println("go"); for { }`)
+	expect(t, h, "fmt.Println(<-beats, <-beats)", "stdout:0 1\n")
+}
+
+func TestServices(t *testing.T) {
+	l := newLab()
+	h := newHost(t, l)
+	expect(t, h, `r := Say("one two three"); r`, "stdout:one two three |result:one two three (3 tokens)")
+	expect(t, h, `len(r.Words()) + r.Tokens`, "result:6")
+	expect(t, h, `n := 0; lab.Say("a b", lab.Settings{OnToken: func(s string) { n += len(s) }}); n`, "stdout:a b |result:2")
+	// Far more events than may be on their way at once.
+	expect(t, h, `Say(strings.Repeat("w ", 5000)).Tokens`, "stdout:"+strings.Repeat("w ", 5000)+"|result:5000")
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan *kernel.CellError, 1)
+	go func() { done <- h.Execute(ctx, kernel.Cell{Code: `p := Say("some FOREVER")`}, newRecord()) }()
+	<-l.started
+	cancel()
+	<-l.cancelled
+	if e := <-done; e == nil || e.Name != "interrupted" {
+		t.Fatalf("%+v", e)
+	}
+}
+
+func TestServiceErrors(t *testing.T) {
+	h := newHost(t, nil)
+	_, e := run(h, "Stats()")
+	if e == nil || !strings.Contains(e.Value, "no lab in this process") {
+		t.Fatalf("%+v", e)
+	}
+}
+
+func TestSubshell(t *testing.T) {
+	l := newLab()
+	h := newHost(t, l)
+	mustRun(t, h, "x := 3\ntype pair struct{ a, b int }\nfunc (p pair) sum() int { return p.a + p.b + x }\nfunc twice(n int) int { return 2 * n }\np := pair{1, 2}")
+	if err := h.OpenSubshell("s"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	main := newRecord()
+	done := make(chan *kernel.CellError, 1)
+	go func() { done <- h.Execute(ctx, kernel.Cell{Code: `Say("some FOREVER")`}, main) }()
+	<-l.started
+	sub := func(code, want string) {
+		t.Helper()
+		r := newRecord()
+		if e := h.Execute(context.Background(), kernel.Cell{Code: code, Subshell: "s"}, r); e != nil || r.text() != want {
+			t.Errorf("%s: %v %q, want %q", code, e, r.text(), want)
+		}
+	}
+	sub("Stats()", "result:7")
+	sub("twice(x)", "result:6")
+	sub("x = 8; p.sum()", "result:11")
+	sub("y := 5", "")
+	// Interrupting the subshell leaves the main shell alone.
+	sctx, scancel := context.WithCancel(context.Background())
+	r := newRecord()
+	sdone := make(chan *kernel.CellError, 1)
+	go func() { sdone <- h.Execute(sctx, kernel.Cell{Code: `fmt.Println("go"); for { }`, Subshell: "s"}, r) }()
+	r.waitFor(t, "go")
+	scancel()
+	if e := <-sdone; e == nil || e.Name != "interrupted" {
+		t.Errorf("%+v", e)
+	}
+	select {
+	case e := <-done:
+		t.Fatalf("the main shell's cell ended: %v", e)
+	default:
+	}
+	cancel()
+	<-done
+	expect(t, h, "x + y", "result:13")
+	if err := h.CloseSubshell("s"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLateOutputBelongsToItsCell(t *testing.T) {
+	h := newHost(t, nil)
+	first := mustRun(t, h, `gate := make(chan bool)
+go func() { <-gate; fmt.Println("late"); gate <- true }()`)
+	second := mustRun(t, h, `fmt.Println("second"); gate <- true; _ = <-gate`)
+	first.waitFor(t, "late")
+	if got := second.text(); got != "stdout:second\n" {
+		t.Errorf("second cell has %q", got)
+	}
+}
+
+func TestLargeOutput(t *testing.T) {
+	h := newHost(t, nil)
+	n := 100 << 20
+	if testing.Short() || raceEnabled {
+		n = 8 << 20
+	}
+	r := newRecord()
+	e := h.Execute(context.Background(), kernel.Cell{Code: fmt.Sprintf(`line := strings.Repeat("x", 1023) + "\n"
+for range %d { fmt.Print(line) }`, n/1024)}, r)
+	if e != nil || r.bytes != n {
+		t.Fatalf("%v, %d bytes, want %d", e, r.bytes, n)
+	}
+}
+
+func TestSlowFrontEndHoldsTheCell(t *testing.T) {
+	h := newHost(t, nil)
+	r := newRecord()
+	r.slow = 2 * time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan *kernel.CellError, 1)
+	go func() {
+		done <- h.Execute(ctx, kernel.Cell{Code: `for i := 0; ; i++ { fmt.Println(strings.Repeat("y", 1000)) }`}, r)
+	}()
+	r.waitFor(t, strings.Repeat("y", 1000))
+	cancel()
+	if e := <-done; e == nil || e.Name != "interrupted" {
+		t.Fatalf("%+v", e)
+	}
+}
+
+func TestInput(t *testing.T) {
+	h := newHost(t, nil)
+	r := newRecord()
+	r.input = func(p string) (string, error) { return "answer to " + p, nil }
+	if e := h.Execute(context.Background(), kernel.Cell{Code: `Ask("why?")`, AllowStdin: true}, r); e != nil || !strings.Contains(r.text(), "answer to why?") {
+		t.Fatalf("%v %q", e, r.text())
+	}
+	r = mustRun(t, h, `_, err := Ask("why?"); err`)
+	if !strings.Contains(r.text(), "does not allow input") {
+		t.Errorf("%q", r.text())
+	}
+}
+
+func TestComm(t *testing.T) {
+	h := newHost(t, nil)
+	r := newRecord()
+	h.Comm(context.Background(), kernel.CommMessage{Type: "comm_msg", ID: "w", Data: json.RawMessage(`{"a":1}`), Buffers: [][]byte{{1, 2}}}, r)
+	r.waitFor(t, "comm")
+	if r.comms[0].ID != "w" || string(r.comms[0].Data) != `{"a":1}` {
+		t.Errorf("%+v", r.comms)
+	}
+}
+
+func TestEvaluate(t *testing.T) {
+	h := newHost(t, nil)
+	mustRun(t, h, "x := 20")
+	b, e := h.Evaluate(context.Background(), "", "x * 2")
+	if e != nil || b.Data["text/plain"] != "40" {
+		t.Fatalf("%v %v", b, e)
+	}
+	if _, e := h.Evaluate(context.Background(), "", "nope"); e == nil {
+		t.Error("no error")
+	}
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	before := runtime.NumGoroutine()
+	l := newLab()
+	h := New(Options{Command: []string{os.Args[0]}, Env: append(os.Environ(), childEnv+"=1"), Services: l})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan *kernel.CellError, 1)
+	go func() { done <- h.Execute(ctx, kernel.Cell{Code: `Say("x FOREVER")`}, newRecord()) }()
+	<-l.started
+	pid := h.child.cmd.Process.Pid
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if alive(pid) {
+		t.Errorf("the child %d lives", pid)
+	}
+	if _, e := run(h, "1"); e == nil {
+		t.Error("a closed host runs cells")
+	}
+	for runtime.NumGoroutine() > before {
+		runtime.Gosched()
+	}
+}
+
+func TestKilledWhenStuck(t *testing.T) {
+	h := New(Options{Command: []string{os.Args[0]}, Env: append(os.Environ(), childEnv+"=1"), InterruptGrace: 300 * time.Millisecond})
+	defer h.Close()
+	mustRun(t, h, "x := 1")
+	r := newRecord()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan *kernel.CellError, 1)
+	go func() { done <- h.Execute(ctx, kernel.Cell{Code: `fmt.Println("go"); select {}`}, r) }()
+	r.waitFor(t, "go")
+	pause(h.child.cmd.Process.Pid)
+	cancel()
+	if e := <-done; e == nil || e.Name != "interrupted" || !strings.Contains(strings.Join(e.Traceback, " "), "variables of earlier cells are gone") {
+		t.Fatalf("%+v", e)
+	}
+	expect(t, h, "1 + 1", "result:2")
+}
