@@ -19,19 +19,20 @@ type unit struct {
 	fset   *token.FileSet
 	silent bool
 
-	decls  []ast.Decl           // types, functions and methods, as written
-	body   []ast.Stmt           // top-level statements, var declarations included
-	fresh  []*decl              // what the unit declares, in order
-	vars   map[*ast.Ident]*decl // the names that := and var at top level set
-	result ast.Expr             // the last expression, when it is to be shown
-	again  []*decl              // functions of earlier cells compiled anew
-	alias  map[*decl]*decl      // a variable declared again → the one that it is
-	pkg    *types.Package
-	info   *types.Info
-	named  map[types.Object]*decl
-	uses   map[*decl]bool // by the statements
-	main   *decl
-	inits  []*decl
+	decls   []ast.Decl           // types, functions and methods, as written
+	body    []ast.Stmt           // top-level statements, var declarations included
+	fresh   []*decl              // what the unit declares, in order
+	vars    map[*ast.Ident]*decl // the names that := and var at top level set
+	result  ast.Expr             // the last expression, when it is to be shown
+	again   []*decl              // functions of earlier cells compiled anew
+	alias   map[*decl]*decl      // a variable declared again → the one that it is
+	pkg     *types.Package
+	info    *types.Info
+	named   map[types.Object]*decl
+	uses    map[*decl]bool // by the statements
+	main    *decl
+	probing bool // for completion or inspection
+	inits   []*decl
 
 	imports map[string]string
 	dots    []string
@@ -89,23 +90,8 @@ func (t *table) check(fset *token.FileSet, src *source, expression bool) (u *uni
 				continue
 			}
 			for _, s := range d.Specs {
-				s := s.(*ast.ImportSpec)
-				path, err := strconv.Unquote(s.Path.Value)
-				if err != nil {
-					path = s.Path.Value
-				}
-				pkg, err := t.lib.Import(path)
-				if err != nil {
-					return nil, undo, []*CompileError{u.at(s.Path.Pos(), err.Error())}
-				}
-				switch {
-				case s.Name == nil:
-					u.imports[pkg.Name()] = path
-				case s.Name.Name == ".":
-					u.dots = append(u.dots, path)
-				case s.Name.Name == "_":
-				default:
-					u.imports[s.Name.Name] = path
+				if err := u.addImport(s.(*ast.ImportSpec)); err != nil {
+					return nil, undo, []*CompileError{err}
 				}
 			}
 		case *ast.FuncDecl:
@@ -148,6 +134,28 @@ func (t *table) check(fset *token.FileSet, src *source, expression bool) (u *uni
 	}
 	u.recompile(except)
 	return u, undo, nil
+}
+
+// addImport notes an import of the cell, which holds for later cells too.
+func (u *unit) addImport(s *ast.ImportSpec) *CompileError {
+	path, err := strconv.Unquote(s.Path.Value)
+	if err != nil {
+		path = s.Path.Value
+	}
+	pkg, err := u.table.lib.Import(path)
+	if err != nil {
+		return u.at(s.Path.Pos(), err.Error())
+	}
+	switch {
+	case s.Name == nil:
+		u.imports[pkg.Name()] = path
+	case s.Name.Name == ".":
+		u.dots = append(u.dots, path)
+	case s.Name.Name == "_":
+	default:
+		u.imports[s.Name.Name] = path
+	}
+	return nil
 }
 
 type retryKind int
@@ -336,6 +344,9 @@ func (u *unit) redeclares(s *ast.TypeSpec) bool {
 // renameOld makes a name on the right of its own declaration mean the earlier
 // one, as in x := x + 1.
 func (u *unit) renameOld(e ast.Expr, lhs []ast.Expr) {
+	if u.probing {
+		return
+	}
 	names := map[string]*decl{}
 	for _, l := range lhs {
 		if id, ok := l.(*ast.Ident); ok && u.vars[id] != nil && u.alias[u.vars[id]] == nil {
@@ -583,8 +594,8 @@ type packageRef struct {
 	path string
 }
 
-// bind ties the cell's names to declarations, old and new.
-func (u *unit) bind() []*CompileError {
+// name ties the checker's objects to declarations, old and new.
+func (u *unit) name() {
 	t := u.table
 	scope := u.pkg.Scope()
 	for _, d := range t.all {
@@ -630,6 +641,13 @@ func (u *unit) bind() []*CompileError {
 			}
 		}
 	}
+}
+
+// bind ties the cell's names to declarations.
+func (u *unit) bind() []*CompileError {
+	t := u.table
+	scope := u.pkg.Scope()
+	u.name()
 	// Variables declared again with the same type stay the same variable.
 	for _, d := range u.fresh {
 		if d.kind != varKind {

@@ -210,7 +210,7 @@ func toErrorData(e *kernel.CellError) *errorData {
 // request answers one request beside the cells.
 func (c *child) request(o *cellOutput, f frame) {
 	var a answerData
-	v, e := c.answer(o, f)
+	v, e := c.guarded(o, f)
 	if e != nil {
 		a.Error = toErrorData(e)
 	} else if v != nil {
@@ -226,6 +226,16 @@ func (c *child) request(o *cellOutput, f frame) {
 	if err := c.out.send(frame{Op: opAnswer, ID: f.ID, Data: mustJSON(a)}); err != nil {
 		c.out.send(frame{Op: opAnswer, ID: f.ID, Data: mustJSON(answerData{Error: &errorData{Name: "kernel error", Value: err.Error()}})})
 	}
+}
+
+// guarded answers a request, and keeps a fault in answering from ending the cells.
+func (c *child) guarded(o *cellOutput, f frame) (v any, e *kernel.CellError) {
+	defer func() {
+		if r := recover(); r != nil {
+			v, e = nil, &kernel.CellError{Name: "kernel error", Value: fmt.Sprint(r), Traceback: []string{string(debug.Stack())}}
+		}
+	}()
+	return c.answer(o, f)
 }
 
 func (c *child) answer(o *cellOutput, f frame) (v any, e *kernel.CellError) {

@@ -291,7 +291,7 @@ select {}`, "fatal error", "concurrent map"},
 			mustRun(t, h, "x := 1")
 			r, e := run(h, `fmt.Println("before")`+"\n"+c.code)
 			if e == nil || e.Name != c.ename || !strings.Contains(e.Value, c.value) {
-				t.Fatalf("error %+v; output %q", e, r.text())
+				t.Fatalf("error %+v; output %q; crash %s", e, r.text(), crashText(h))
 			}
 			if !strings.Contains(strings.Join(e.Traceback, "\n"), "variables of earlier cells are gone") {
 				t.Errorf("traceback %q does not say what is lost", e.Traceback)
@@ -583,4 +583,14 @@ func TestKilledWhenStuck(t *testing.T) {
 		t.Fatalf("%+v", e)
 	}
 	expect(t, h, "1 + 1", "result:2")
+}
+
+func crashText(h *Host) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.child == nil {
+		return ""
+	}
+	s := h.child.crash.String()
+	return s[:min(len(s), 4000)]
 }

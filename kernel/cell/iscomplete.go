@@ -1,8 +1,46 @@
 package cell
 
-import "deltafin/kernel"
+import (
+	"go/token"
+	"strings"
 
-// IsComplete says whether code is ready to run, by Go's own parser.
-func (h *Host) IsComplete(code string) kernel.Completeness {
-	return kernel.Completeness{Status: "complete"}
+	"deltafin/kernel"
+)
+
+// IsComplete says whether code is ready to run, by Go's own parser. It needs no
+// child.
+func (h *Host) IsComplete(code string) kernel.Completeness { return isComplete(code) }
+
+func isComplete(code string) kernel.Completeness {
+	open, inside := state(code)
+	text := code
+	if inside && strings.Count(code, "`")%2 == 1 {
+		return kernel.Completeness{Status: "incomplete"}
+	}
+	if inside && strings.LastIndex(code, "/*") > strings.LastIndex(code, "*/") {
+		return kernel.Completeness{Status: "incomplete"}
+	}
+	indent := strings.Repeat("\t", len(open))
+	if len(open) > 0 {
+		text = closed(code)
+	}
+	_, _, err := parsePieces(token.NewFileSet(), newSource("cell", 0, text))
+	if err == nil {
+		if len(open) > 0 {
+			return kernel.Completeness{Status: "incomplete", Indent: indent}
+		}
+		return kernel.Completeness{Status: "complete"}
+	}
+	list := scannerErrors(err)
+	if len(list) == 0 {
+		return kernel.Completeness{Status: "unknown"}
+	}
+	// What is wrong only where the text stops can still be finished.
+	p := list[0].Pos
+	lines := strings.Split(strings.TrimRight(code, " \t\r\n"), "\n")
+	last := lines[len(lines)-1]
+	if p.Line > len(lines) || p.Line == len(lines) && p.Column > len(last) {
+		return kernel.Completeness{Status: "incomplete", Indent: indent}
+	}
+	return kernel.Completeness{Status: "invalid"}
 }

@@ -104,6 +104,9 @@ func chunks(text string) (list []chunk, silent bool, err error) {
 					c.stmt, c.keyword = false, t.tok
 				}
 			}
+			if !c.stmt {
+				c.start = docStart(text, c.start)
+			}
 			if n := len(list); c.stmt && n > 0 && list[n-1].stmt {
 				// Goes on with the statements before it.
 			} else {
@@ -140,6 +143,21 @@ func chunks(text string) (list []chunk, silent bool, err error) {
 		return nil, false, errs[:1]
 	}
 	return list, silent, nil
+}
+
+// docStart is where the comment lines right above a declaration begin.
+func docStart(text string, start int) int {
+	for {
+		line := strings.LastIndexByte(text[:start], '\n')
+		if line < 0 || strings.TrimSpace(text[line+1:start]) != "" {
+			return start
+		}
+		above := strings.LastIndexByte(text[:line], '\n') + 1
+		if !strings.HasPrefix(strings.TrimSpace(text[above:line]), "//") {
+			return start
+		}
+		start = above + strings.Index(text[above:line], "//")
+	}
 }
 
 // rawLength is the length of the raw string literal that s begins with; the

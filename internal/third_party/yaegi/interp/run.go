@@ -865,7 +865,7 @@ func _print(n *node) {
 	for i, c := range child {
 		values[i] = genValue(c)
 	}
-	out := n.interp.stdout
+	out := n.interp.stderr
 
 	genBuiltinDeferWrapper(n, values, nil, func(args []reflect.Value) []reflect.Value {
 		for i, value := range args {
@@ -884,7 +884,7 @@ func _println(n *node) {
 	for i, c := range child {
 		values[i] = genValue(c)
 	}
-	out := n.interp.stdout
+	out := n.interp.stderr
 
 	genBuiltinDeferWrapper(n, values, nil, func(args []reflect.Value) []reflect.Value {
 		for i, value := range args {
