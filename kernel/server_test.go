@@ -499,7 +499,7 @@ func TestDroppedMessages(t *testing.T) {
 		equal(t, "later cell", k.run(c, "print fine").Stream("stdout"), "fine\n")
 		equal(t, "control", k.request(c, kernel.Control, "kernel_info_request", nil)["status"], "ok")
 		equal(t, "cells that ran", len(k.fake.cells), 3)
-		for _, want := range []string{"doesn't fit the connection file's key", "msg_id came before", "without it"} {
+		for _, want := range []string{"doesn't fit the connection file's key", "header came before", "without it"} {
 			if !strings.Contains(k.log.String(), want) {
 				t.Errorf("no log line with %q in:\n%s", want, k.log)
 			}
