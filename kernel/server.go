@@ -61,12 +61,12 @@ type Server struct {
 	received atomic.Uint64 // requests
 	sent     atomic.Uint64 // messages
 
-	mu        sync.Mutex
-	count     int // execution_count of the last stored cell
-	shells    map[string]*shell
-	subshells []string // ids of the open subshells, oldest first
-	boxes     map[*outbox]struct{}
-	unnamed   int // connections without an identity, so far
+	mu          sync.Mutex
+	count       int // execution_count of the last stored cell
+	shells      map[string]*shell
+	subshells   []string // ids of the open subshells, oldest first
+	boxes       map[*outbox]struct{}
+	connections int // so far
 }
 
 // Serve runs a kernel until it is shut down by a front end, its parent process dies
@@ -327,9 +327,10 @@ func (s *Server) serve(ch Channel, c Conn) {
 		return
 	}
 	s.boxes[box] = struct{}{}
+	s.connections++
+	connection := s.connections
 	if !named(identity) {
-		s.unnamed++
-		identity = fmt.Sprintf("\x00%d", s.unnamed)
+		identity = fmt.Sprintf("\x00%d", connection)
 	}
 	s.mu.Unlock()
 	s.wg.Go(box.run)
@@ -357,7 +358,7 @@ func (s *Server) serve(ch Channel, c Conn) {
 		}
 		if ch == IOPub {
 			s.iopub.subscription(sub, frames)
-		} else if !s.receive(ch, identity, frames) {
+		} else if !s.receive(ch, connection, identity, frames) {
 			return
 		}
 	}
@@ -380,14 +381,16 @@ func (s *Server) echo(c Conn) {
 
 // receive checks one message and gives it to whom it is for; false when the server
 // ends.
-func (s *Server) receive(ch Channel, identity string, frames [][]byte) bool {
+func (s *Server) receive(ch Channel, connection int, identity string, frames [][]byte) bool {
 	m, err := s.codec.Decode(frames)
 	if err != nil {
 		s.drop("message dropped", "channel", ch, "error", err)
 		return true
 	}
-	if !s.replays.fresh(m.RawHeader) {
-		s.drop("message dropped: this header came before", "channel", ch, "msg_id", m.Header.MsgID, "type", m.Header.MsgType)
+	// Two clients of one session may count their messages alike, so a msg_id by
+	// itself is no replay when it comes over another connection.
+	if !s.replays.fresh(string(m.Digest[:])) || !s.replays.fresh(fmt.Sprint(connection, " ", m.Header.MsgID)) {
+		s.drop("message dropped: it came before", "channel", ch, "msg_id", m.Header.MsgID, "type", m.Header.MsgType)
 		return true
 	}
 	r := &request{Message: m, channel: ch, identity: identity, seq: s.received.Add(1)}
@@ -419,9 +422,7 @@ func (s *Server) receive(ch Channel, identity string, frames [][]byte) bool {
 	}
 }
 
-// replays remembers the last headers, to drop a message that is sent again. A msg_id
-// alone doesn't tell: jupyter_client's manager and client count theirs apart within
-// one session, so that both send the same ones.
+// replays remembers keys of the last messages, to drop one that is sent again.
 type replays struct {
 	mu   sync.Mutex
 	seen map[[16]byte]struct{}
@@ -429,27 +430,28 @@ type replays struct {
 	next int
 }
 
-// replayWindow is the number of messages within which a replay is recognized.
-const replayWindow = 1 << 16
+// replayWindow is the number of keys within which a replay is recognized; a message
+// has two.
+const replayWindow = 1 << 17
 
-func (p *replays) fresh(header []byte) bool {
-	sum := sha256.Sum256(header)
-	key := [16]byte(sum[:])
+func (p *replays) fresh(key string) bool {
+	sum := sha256.Sum256([]byte(key))
+	k := [16]byte(sum[:])
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, seen := p.seen[key]; seen {
+	if _, seen := p.seen[k]; seen {
 		return false
 	}
 	if p.seen == nil {
 		p.seen = map[[16]byte]struct{}{}
 	}
 	if len(p.ring) < replayWindow {
-		p.ring = append(p.ring, key)
+		p.ring = append(p.ring, k)
 	} else {
 		delete(p.seen, p.ring[p.next])
-		p.ring[p.next] = key
+		p.ring[p.next] = k
 		p.next = (p.next + 1) % replayWindow
 	}
-	p.seen[key] = struct{}{}
+	p.seen[k] = struct{}{}
 	return true
 }

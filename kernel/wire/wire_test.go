@@ -51,7 +51,7 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.RawHeader, m.Metadata = got.RawHeader, json.RawMessage("{}")
+		m.RawHeader, m.Metadata, m.Digest = got.RawHeader, json.RawMessage("{}"), got.Digest
 		if !reflect.DeepEqual(got, m) {
 			t.Errorf("got %+v, want %+v", got, m)
 		}
