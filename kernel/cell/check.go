@@ -31,7 +31,8 @@ type unit struct {
 	named   map[types.Object]*decl
 	uses    map[*decl]bool // by the statements
 	main    *decl
-	probing bool // for completion or inspection
+	bodies  map[*types.Func]*ast.FuncDecl // generic ones
+	probing bool                          // for completion or inspection
 	inits   []*decl
 
 	imports map[string]string
@@ -191,7 +192,7 @@ func (u *unit) textOf(n ast.Node) (text string, line, col int) {
 }
 
 func (u *unit) newDecl(name string, kind declKind, n ast.Node, doc *ast.CommentGroup) *decl {
-	d := &decl{name: name, file: name, kind: kind, src: u.src, uses: map[*decl]bool{}, pos: n.Pos(), doc: strings.TrimSpace(doc.Text())}
+	d := &decl{id: u.table.next(), name: name, file: name, kind: kind, src: u.src, uses: map[*decl]bool{}, pos: n.Pos(), doc: strings.TrimSpace(doc.Text())}
 	d.text, d.line, d.col = u.textOf(n)
 	u.fresh = append(u.fresh, d)
 	return d
@@ -206,7 +207,7 @@ func (u *unit) collect() []*CompileError {
 		case *ast.FuncDecl:
 			if d.Recv != nil {
 				m := u.newDecl(d.Name.Name, methodKind, d, d.Doc)
-				m.fn = d
+				m.fn, m.generic = d, genericReceiver(d)
 				u.text[d] = m
 			} else {
 				f := u.newDecl(d.Name.Name, funcKind, d, d.Doc)
@@ -316,6 +317,19 @@ func (u *unit) collect() []*CompileError {
 		}
 	}
 	return nil
+}
+
+// genericReceiver says whether d is a method of a generic type.
+func genericReceiver(d *ast.FuncDecl) bool {
+	t := d.Recv.List[0].Type
+	if s, ok := t.(*ast.StarExpr); ok {
+		t = s.X
+	}
+	switch ast.Unparen(t).(type) {
+	case *ast.IndexExpr, *ast.IndexListExpr:
+		return true
+	}
+	return false
 }
 
 // redeclares says whether a type's text names something that this cell declares
@@ -474,11 +488,7 @@ func (u *unit) run(show bool, except map[*decl]bool) (errs []*CompileError, retr
 	}
 	old := t.declarations(paths, skip)
 	u.pkg = types.NewPackage("main", "main")
-	u.info = &types.Info{
-		Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
-		Selections: map[*ast.SelectorExpr]*types.Selection{}, Implicits: map[ast.Node]types.Object{}, Instances: map[*ast.Ident]types.Instance{},
-		Scopes: map[ast.Node]*types.Scope{},
-	}
+	u.info = newInfo()
 	visible := []*types.Package{}
 	for _, path := range u.dots {
 		if p, err := t.lib.Import(path); err == nil {
@@ -509,6 +519,7 @@ func (u *unit) run(show bool, except map[*decl]bool) (errs []*CompileError, retr
 		}
 	}
 	main := u.file(show)
+	u.bodies = map[*types.Func]*ast.FuncDecl{}
 	var found []types.Error
 	conf := types.Config{
 		Importer: t.lib, DisableUnusedImportCheck: true, GoVersion: "go1.26",
@@ -520,6 +531,15 @@ func (u *unit) run(show bool, except map[*decl]bool) (errs []*CompileError, retr
 		Sizes: types.SizesFor("gc", "amd64"),
 	}
 	types.NewChecker(&conf, u.fset, u.pkg, u.info).Files([]*ast.File{old, main})
+	for _, f := range []*ast.File{old, main} {
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && (fn.Type.TypeParams != nil || fn.Recv != nil && genericReceiver(fn)) {
+				if o, ok := u.info.Defs[fn.Name].(*types.Func); ok {
+					u.bodies[o] = fn
+				}
+			}
+		}
+	}
 	for _, e := range found {
 		if strings.HasPrefix(e.Msg, "\t") || strings.HasPrefix(e.Msg, "initialization cycle") {
 			continue

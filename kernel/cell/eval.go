@@ -21,6 +21,7 @@ import (
 	"deltafin/kernel/display"
 
 	"github.com/traefik/yaegi/stdlib"
+	"github.com/traefik/yaegi/stdlib/unsafe"
 )
 
 // patience is how long an interrupted cell may take to stop by itself. Then it is
@@ -62,8 +63,11 @@ func newShell(c *child, main *shell) (*shell, error) {
 		}
 		return nil
 	}
-	if err := s.interp.Use(stdlib.Symbols); err != nil {
-		return nil, fmt.Errorf("cell: interpreter: %w", err)
+	more := moreSymbols()
+	for _, symbols := range []interp.Exports{stdlib.Symbols, unsafe.Symbols, more} {
+		if err := s.interp.Use(symbols); err != nil {
+			return nil, fmt.Errorf("cell: interpreter: %w", err)
+		}
 	}
 	exports := map[string]reflect.Value{}
 	if c.bindings.Exports != nil {
@@ -81,7 +85,8 @@ func newShell(c *child, main *shell) (*shell, error) {
 	}
 	if main == nil {
 		lib, err := newLibrary(func(p string) bool {
-			return stdlib.Symbols[p+"/"+path.Base(p)] != nil || stdlib.Symbols[p+"/"+packageName(p)] != nil || p == "unsafe"
+			key := p + "/" + packageName(p)
+			return stdlib.Symbols[key] != nil || more[key] != nil || p == "iter" || p == "unsafe"
 		})
 		if err != nil {
 			return nil, err
@@ -258,7 +263,10 @@ func (s *shell) prepare(run *interp.Run, code string, count int, expression bool
 		}
 	}
 	t.commit(u)
-	for _, d := range u.fresh {
+	for k, d := range low.instances {
+		t.instances[k] = d
+	}
+	for _, d := range append(u.fresh, low.made...) {
 		d.home = s
 		s.known[d] = true
 	}

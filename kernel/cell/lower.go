@@ -16,6 +16,18 @@ import (
 type lowered struct {
 	file  *ast.File
 	enter string // the function that runs the cell
+
+	made      []*decl // instances of generic declarations
+	instances map[string]*decl
+}
+
+// constraint says whether o is an interface that only type parameters can have.
+func constraint(o types.Object) bool {
+	if o == nil {
+		return false
+	}
+	i, ok := o.Type().Underlying().(*types.Interface)
+	return ok && !i.IsMethodSet()
 }
 
 // internalPath is the package of the functions that lowered code calls.
@@ -24,12 +36,21 @@ const internalPath = "cell" + mark
 type lowerer struct {
 	u     *unit
 	paths map[string]bool
-	skip  map[ast.Expr]bool // already handled: lower the children only
+	done  map[ast.Expr]bool // made here: nothing to rewrite
+
+	// What is being lowered: its declaration (nil for the statements), the
+	// checker's facts about it, and the types that stand for its parameters.
+	cur   *decl
+	info  *types.Info
+	subst map[*types.TypeParam]types.Type
+
+	instances map[string]*decl // new ones, by key
+	made      []*decl
 }
 
 // lower writes a checked cell for the interpreter. It leaves u's tree as it is.
 func lower(u *unit) *lowered {
-	l := &lowerer{u: u, paths: map[string]bool{internalPath: true}, skip: map[ast.Expr]bool{}}
+	l := &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}}
 	t := u.table
 	for _, d := range u.fresh {
 		if u.alias[d] == nil && d.kind != methodKind && d.run == "" {
@@ -41,20 +62,17 @@ func lower(u *unit) *lowered {
 	for _, d := range u.decls {
 		switch d := d.(type) {
 		case *ast.GenDecl:
-			if d.Tok == token.TYPE {
-				x := l.node(d).(ast.Decl)
-				f.Decls = append(f.Decls, x)
-				for _, n := range u.fresh {
-					if n.kind == typeKind && n.spec == d.Specs[0] {
-						n.lowered, n.needs = x, l.paths
-					}
+			for _, n := range u.fresh {
+				if n.kind == typeKind && d.Tok == token.TYPE && n.spec == d.Specs[0] && !n.generic && !constraint(u.info.Defs[n.spec.Name]) {
+					l.within(n, u.info, nil, true, func() { n.lowered = l.node(d) })
+					f.Decls = append(f.Decls, n.lowered.(ast.Decl))
 				}
 			}
 		case *ast.FuncDecl:
-			x := l.node(d).(ast.Decl)
-			f.Decls = append(f.Decls, x)
-			n := u.text[d]
-			n.lowered, n.needs = x, l.paths
+			if n := u.text[d]; !n.generic {
+				l.within(n, u.info, nil, true, func() { n.lowered = l.node(d) })
+				f.Decls = append(f.Decls, n.lowered.(ast.Decl))
+			}
 		}
 	}
 	var body []ast.Stmt
@@ -100,13 +118,18 @@ func lower(u *unit) *lowered {
 	// New variables, with their types.
 	for _, d := range u.fresh {
 		if d.kind == varKind && u.alias[d] == nil {
-			typ := l.typeOf(u.pkg.Scope().Lookup(d.file).Type())
-			d.lowered, d.needs = typ, l.paths
+			var typ ast.Expr
+			l.within(d, u.info, nil, true, func() { typ = l.typeOf(u.pkg.Scope().Lookup(d.file).Type()) })
+			d.lowered = typ
 			f.Decls = append(f.Decls, variable(d.run, typ))
 		}
 	}
 	out := &lowered{file: f, enter: "Cell" + mark + strconv.Itoa(t.next())}
 	f.Decls = append(f.Decls, &ast.FuncDecl{Name: ast.NewIdent(out.enter), Type: &ast.FuncType{Params: &ast.FieldList{}}, Body: &ast.BlockStmt{List: body}})
+	for _, d := range l.made {
+		f.Decls = append(f.Decls, d.lowered.(ast.Decl))
+	}
+	out.made, out.instances = l.made, l.instances
 	var imports []ast.Decl
 	for p := range l.paths {
 		imports = append(imports, importDecl(importAlias(p), p))
@@ -152,7 +175,7 @@ func (l *lowerer) zero(f *ast.File, sp *ast.ValueSpec) []ast.Stmt {
 			continue
 		}
 		z := "zero" + mark + strconv.Itoa(l.u.table.next())
-		f.Decls = append(f.Decls, variable(z, l.typeOf(l.u.info.Defs[id].Type())))
+		f.Decls = append(f.Decls, variable(z, l.typeOf(l.info.Defs[id].Type())))
 		out = append(out, &ast.AssignStmt{Tok: token.ASSIGN, TokPos: id.Pos(),
 			Lhs: []ast.Expr{&ast.Ident{Name: l.u.real(d).run, NamePos: id.Pos()}}, Rhs: []ast.Expr{&ast.Ident{Name: z, NamePos: id.Pos()}}})
 	}
@@ -161,7 +184,7 @@ func (l *lowerer) zero(f *ast.File, sp *ast.ValueSpec) []ast.Stmt {
 
 // show gives the last expression's values to the child.
 func (l *lowerer) show(e ast.Expr) []ast.Stmt {
-	tv := l.u.info.Types[e]
+	tv := l.info.Types[e]
 	x := l.expr(e)
 	pos := e.Pos()
 	call := func(args ...ast.Expr) ast.Stmt {
@@ -208,7 +231,7 @@ func (l *lowerer) prints(e ast.Expr) bool {
 	default:
 		return false
 	}
-	f, ok := l.u.info.Uses[id].(*types.Func)
+	f, ok := l.info.Uses[id].(*types.Func)
 	return ok && f.Pkg() != nil && f.Pkg().Path() == "fmt" && (strings.HasPrefix(f.Name(), "Print") || strings.HasPrefix(f.Name(), "Fprint"))
 }
 
@@ -218,8 +241,8 @@ func (l *lowerer) conversion(e ast.Expr) bool {
 	if !ok {
 		return false
 	}
-	tv := l.u.info.Types[c.Fun]
-	return tv.IsType() || tv.IsBuiltin() && !l.u.info.Types[e].IsVoid()
+	tv := l.info.Types[c.Fun]
+	return tv.IsType() || tv.IsBuiltin() && !l.info.Types[e].IsVoid()
 }
 
 func (l *lowerer) expr(e ast.Expr) ast.Expr {
@@ -231,7 +254,10 @@ func (l *lowerer) expr(e ast.Expr) ast.Expr {
 
 // node copies a tree and rewrites it on the way.
 func (l *lowerer) node(n ast.Node) ast.Node {
-	if e, ok := n.(ast.Expr); ok && !l.skip[e] {
+	if e, ok := n.(ast.Expr); ok {
+		if l.done[e] {
+			return e
+		}
 		if r := l.rewrite(e); r != nil {
 			return r
 		}
@@ -302,11 +328,14 @@ func (l *lowerer) child(v reflect.Value) reflect.Value {
 
 // rewrite gives what an expression becomes, or nil to go on inside it.
 func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
-	info := l.u.info
+	info := l.info
 	if tv, ok := info.Types[e]; ok && tv.Value != nil && !tv.IsType() {
 		if c := l.constant(tv, e.Pos()); c != nil {
 			return c
 		}
+	}
+	if g := l.generic(e); g != nil {
+		return g
 	}
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -340,8 +369,22 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 	if o == nil || o.Pkg() == nil {
 		return nil
 	}
+	if t, ok := o.(*types.TypeName); ok {
+		if p, ok := t.Type().(*types.TypeParam); ok && l.subst[p] != nil {
+			return setPositions(l.typeOf(p), id.NamePos)
+		}
+	}
 	if d := l.u.named[o]; d != nil && d.kind != methodKind {
+		l.use(l.u.real(d))
 		return &ast.Ident{Name: l.u.real(d).run, NamePos: id.NamePos}
+	}
+	if f, ok := o.(*types.Func); ok && f.Signature().Recv() == nil && f.Pkg() != l.u.pkg {
+		// A helper of a generic package.
+		if _, ok := l.bodyOf(f); ok {
+			if name, ok := l.instance(f, nil); ok {
+				return &ast.Ident{Name: name, NamePos: id.NamePos}
+			}
+		}
 	}
 	if f, ok := o.(*types.Func); ok && f.Signature().Recv() != nil {
 		return nil
@@ -359,6 +402,7 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 // constant writes a constant expression's value with its type, or gives nil where
 // the expression itself serves as well.
 func (l *lowerer) constant(tv types.TypeAndValue, pos token.Pos) ast.Expr {
+	tv.Type = l.concrete(tv.Type)
 	b, ok := tv.Type.Underlying().(*types.Basic)
 	if !ok {
 		return nil // a type parameter, or an interface
@@ -431,6 +475,7 @@ func isDigits(s string) bool {
 
 // typeOf writes a type in the interpreter's names.
 func (l *lowerer) typeOf(t types.Type) ast.Expr {
+	t = l.concrete(t)
 	id := func(s string) ast.Expr { return ast.NewIdent(s) }
 	switch t := t.(type) {
 	case *types.Basic:
@@ -450,11 +495,15 @@ func (l *lowerer) typeOf(t types.Type) ast.Expr {
 	case *types.Named:
 		var e ast.Expr
 		o := t.Obj()
+		if t.TypeArgs().Len() > 0 {
+			return l.typeInstance(t)
+		}
 		switch {
 		case o.Pkg() == nil:
 			return id(o.Name())
 		case o.Pkg() == l.u.pkg:
 			if d := l.u.named[o]; d != nil {
+				l.use(d)
 				e = id(d.run)
 			} else {
 				e = id(o.Name())
@@ -462,17 +511,6 @@ func (l *lowerer) typeOf(t types.Type) ast.Expr {
 		default:
 			l.paths[o.Pkg().Path()] = true
 			e = &ast.SelectorExpr{X: ast.NewIdent(importAlias(o.Pkg().Path())), Sel: ast.NewIdent(o.Name())}
-		}
-		switch n := t.TypeArgs().Len(); n {
-		case 0:
-		case 1:
-			e = &ast.IndexExpr{X: e, Index: l.typeOf(t.TypeArgs().At(0))}
-		default:
-			x := &ast.IndexListExpr{X: e}
-			for i := range n {
-				x.Indices = append(x.Indices, l.typeOf(t.TypeArgs().At(i)))
-			}
-			e = x
 		}
 		return e
 	case *types.TypeParam:

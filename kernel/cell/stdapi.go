@@ -30,13 +30,14 @@ var stdapiZip []byte
 // A library imports the standard library's packages for go/types, each when it is
 // first asked for. It is safe for concurrent use.
 type library struct {
-	mu    sync.Mutex
-	zip   map[string]*zip.File
-	names map[string][]string // package name → import paths, best first
-	pkgs  map[string]*types.Package
-	docs  map[string]map[string]string // path → name or Type.Name → doc
-	extra map[string]*types.Package    // packages that aren't the standard library's
-	can   func(path string) bool       // whether cells can import the path
+	mu     sync.Mutex
+	zip    map[string]*zip.File
+	names  map[string][]string // package name → import paths, best first
+	pkgs   map[string]*types.Package
+	docs   map[string]map[string]string // path → name or Type.Name → doc
+	extra  map[string]*types.Package    // packages that aren't the standard library's
+	bodies map[*types.Func]body         // generic functions and methods
+	can    func(path string) bool       // whether cells can import the path
 }
 
 func newLibrary(can func(string) bool) (*library, error) {
@@ -46,7 +47,7 @@ func newLibrary(can func(string) bool) (*library, error) {
 	}
 	l := &library{
 		zip: map[string]*zip.File{}, names: map[string][]string{}, pkgs: map[string]*types.Package{},
-		docs: map[string]map[string]string{}, extra: map[string]*types.Package{}, can: can,
+		docs: map[string]map[string]string{}, extra: map[string]*types.Package{}, bodies: map[*types.Func]body{}, can: can,
 	}
 	for _, f := range r.File {
 		l.zip[f.Name] = f
@@ -120,12 +121,34 @@ func (l *library) load(path string) (*types.Package, error) {
 		return nil, err
 	}
 	conf := types.Config{
-		Importer:         importerFunc(l.load),
-		IgnoreFuncBodies: true,
-		Error:            func(error) {}, // functions without bodies
-		FakeImportC:      true,
+		Importer:                 importerFunc(l.load),
+		IgnoreFuncBodies:         true,
+		Error:                    func(error) {}, // functions without bodies
+		FakeImportC:              true,
+		DisableUnusedImportCheck: true,
 	}
-	p, _ := conf.Check(path, fset, []*ast.File{f}, nil)
+	files := []*ast.File{f}
+	var info *types.Info
+	if text := genericSource(path); text != "" {
+		g, err := parser.ParseFile(fset, path+".go", text, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		withoutDeclared(f, g)
+		files = append(files, g)
+		conf.IgnoreFuncBodies = false
+		info = newInfo()
+	}
+	p, _ := conf.Check(path, fset, files, info)
+	if info != nil {
+		for _, d := range files[1].Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				if o, ok := info.Defs[fn.Name].(*types.Func); ok {
+					l.bodies[o] = body{fn: fn, info: info}
+				}
+			}
+		}
+	}
 	p.MarkComplete()
 	l.pkgs[path] = p
 	docs := map[string]string{}
@@ -150,6 +173,44 @@ func (l *library) load(path string) (*types.Package, error) {
 	}
 	l.docs[path] = docs
 	return p, nil
+}
+
+// withoutDeclared takes out of f what g declares with bodies.
+func withoutDeclared(f, g *ast.File) {
+	has := map[string]bool{}
+	for _, d := range g.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			has[receiverName(d)+"."+d.Name.Name] = true
+		case *ast.GenDecl:
+			if t, ok := d.Specs[0].(*ast.TypeSpec); ok {
+				has["."+t.Name.Name] = true
+			}
+		}
+	}
+	var kept []ast.Decl
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if has[receiverName(d)+"."+d.Name.Name] {
+				continue
+			}
+		case *ast.GenDecl:
+			if t, ok := d.Specs[0].(*ast.TypeSpec); ok && has["."+t.Name.Name] {
+				continue
+			}
+		}
+		kept = append(kept, d)
+	}
+	f.Decls = kept
+}
+
+func newInfo() *types.Info {
+	return &types.Info{
+		Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
+		Selections: map[*ast.SelectorExpr]*types.Selection{}, Implicits: map[ast.Node]types.Object{}, Instances: map[*ast.Ident]types.Instance{},
+		Scopes: map[ast.Node]*types.Scope{},
+	}
 }
 
 // doc is the first paragraph of a name's documentation.

@@ -43,6 +43,7 @@ const (
 // A decl is one version of one declared name. A later declaration of the name
 // hides it, and what was compiled with it keeps it.
 type decl struct {
+	id   int    // unique in the session
 	name string // as written
 	kind declKind
 	recv *decl  // a method's type
@@ -76,21 +77,22 @@ type decl struct {
 // A table is what the cells of a session have declared. It knows nothing of the
 // interpreter. The mutex is held while a cell is checked, never while it runs.
 type table struct {
-	mu      sync.Mutex
-	lib     *library
-	lab     *types.Package // nil without exports
-	current map[string]*decl
-	methods map[*decl]map[string]*decl
-	all     []*decl           // every declaration that a check needs, in order
-	imports map[string]string // local name → path, of earlier cells
-	dots    []string          // dot-imported paths
-	serial  int
-	used    map[string]bool // names that the interpreter has seen
-	scope   *types.Package  // of the last check that passed
+	mu        sync.Mutex
+	lib       *library
+	lab       *types.Package // nil without exports
+	current   map[string]*decl
+	methods   map[*decl]map[string]*decl
+	all       []*decl           // every declaration that a check needs, in order
+	imports   map[string]string // local name → path, of earlier cells
+	dots      []string          // dot-imported paths
+	serial    int
+	instances map[string]*decl // of generic declarations, by what they are of
+	used      map[string]bool  // names that the interpreter has seen
+	scope     *types.Package   // of the last check that passed
 }
 
 func newTable(lib *library, lab *types.Package) *table {
-	return &table{lib: lib, lab: lab, current: map[string]*decl{}, methods: map[*decl]map[string]*decl{}, imports: map[string]string{}, used: map[string]bool{}}
+	return &table{lib: lib, lab: lab, current: map[string]*decl{}, methods: map[*decl]map[string]*decl{}, imports: map[string]string{}, used: map[string]bool{}, instances: map[string]*decl{}}
 }
 
 func (t *table) next() int { t.serial++; return t.serial }
@@ -141,9 +143,8 @@ func (t *table) declarations(paths map[string]bool, except map[*decl]bool) *ast.
 		case funcKind, methodKind:
 			fn := *d.fn
 			fn.Name = d.ident()
-			fn.Body = nil
-			if d.generic {
-				fn.Body = &ast.BlockStmt{List: []ast.Stmt{&ast.ExprStmt{X: &ast.CallExpr{Fun: ast.NewIdent("panic"), Args: []ast.Expr{&ast.BasicLit{Kind: token.INT, Value: "0"}}}}}}
+			if !d.generic {
+				fn.Body = nil
 			}
 			f.Decls = append(f.Decls, &fn)
 		}

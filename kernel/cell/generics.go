@@ -1,0 +1,326 @@
+package cell
+
+import (
+	"embed"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strconv"
+	"strings"
+)
+
+// The generic functions of the standard library as cells run them. stdapi.zip has
+// their signatures; without bodies they could not be compiled for their types.
+//
+//go:embed generic/*.txt
+var genericFiles embed.FS
+
+// genericSource is the text of a package's generic functions, "" where it has none.
+func genericSource(path string) string {
+	b, err := genericFiles.ReadFile("generic/" + path[strings.LastIndexByte(path, '/')+1:] + ".go.txt")
+	if err != nil || strings.Contains(path, "/") && path != "sync/atomic" {
+		return ""
+	}
+	return string(b)
+}
+
+// A body is a function that can be compiled for any types: its tree and what the
+// checker found out about it.
+type body struct {
+	fn   *ast.FuncDecl
+	info *types.Info
+	pos  bool // whether its positions are a cell's
+}
+
+// bodyOf finds the generic function or method f.
+func (l *lowerer) bodyOf(f *types.Func) (body, bool) {
+	if b, ok := l.u.bodies[f]; ok {
+		return body{b, l.u.info, true}, true
+	}
+	lib := l.u.table.lib
+	lib.mu.Lock()
+	defer lib.mu.Unlock()
+	b, ok := lib.bodies[f]
+	return b, ok
+}
+
+// instance gives the name of the generic function f compiled for args, and
+// compiles it when it is the first to ask.
+func (l *lowerer) instance(f *types.Func, args []types.Type) (string, bool) {
+	b, ok := l.bodyOf(f)
+	if !ok {
+		return "", false
+	}
+	concrete := make([]types.Type, len(args))
+	for i, a := range args {
+		concrete[i] = l.concrete(a)
+	}
+	d := l.obtain(f, f.Name(), concrete, func(d *decl) {
+		tps := f.Signature().TypeParams()
+		subst := map[*types.TypeParam]types.Type{}
+		for i := range tps.Len() {
+			subst[tps.At(i)] = concrete[i]
+		}
+		l.within(d, b.info, subst, b.pos, func() {
+			fn := *b.fn
+			ft := *b.fn.Type
+			ft.TypeParams = nil
+			fn.Type, fn.Doc = &ft, nil
+			fn.Name = &ast.Ident{Name: d.run, NamePos: b.fn.Name.NamePos}
+			d.lowered = l.node(&fn)
+		})
+	})
+	return d.run, true
+}
+
+// typeInstance gives the name of a generic type compiled for its arguments.
+func (l *lowerer) typeInstance(t *types.Named) ast.Expr {
+	origin := t.Origin()
+	args := make([]types.Type, t.TypeArgs().Len())
+	for i := range args {
+		args[i] = l.concrete(t.TypeArgs().At(i))
+	}
+	inst, err := types.Instantiate(nil, origin, args, false)
+	if err != nil {
+		return ast.NewIdent("any")
+	}
+	if o := origin.Obj(); o.Pkg() != nil && o.Pkg().Path() == "iter" {
+		return l.typeOf(inst.Underlying())
+	}
+	d := l.obtain(origin.Obj(), origin.Obj().Name(), args, func(d *decl) {
+		l.within(d, l.info, nil, true, func() {
+			d.lowered = &ast.GenDecl{Tok: token.TYPE, Specs: []ast.Spec{&ast.TypeSpec{Name: ast.NewIdent(d.run), Type: l.typeOf(inst.Underlying())}}}
+		})
+		for i := range origin.NumMethods() {
+			m := origin.Method(i)
+			b, ok := l.bodyOf(m)
+			if !ok {
+				continue
+			}
+			md := &decl{name: m.Name(), kind: methodKind, recv: d, uses: map[*decl]bool{d: true}, generic: true}
+			l.made = append(l.made, md)
+			d.uses[md] = true
+			subst := map[*types.TypeParam]types.Type{}
+			rps := m.Signature().RecvTypeParams()
+			for j := range rps.Len() {
+				subst[rps.At(j)] = args[j]
+			}
+			l.within(md, b.info, subst, b.pos, func() {
+				fn := *b.fn
+				fn.Doc = nil
+				recv := &ast.Field{Names: b.fn.Recv.List[0].Names, Type: ast.NewIdent(d.run)}
+				if _, ok := m.Signature().Recv().Type().(*types.Pointer); ok {
+					recv.Type = &ast.StarExpr{X: recv.Type}
+				}
+				l.done[recv.Type] = true
+				fn.Recv = &ast.FieldList{List: []*ast.Field{recv}}
+				md.lowered = l.node(&fn)
+			})
+		}
+	})
+	return ast.NewIdent(d.run)
+}
+
+// obtain finds or makes the declaration of one instance.
+func (l *lowerer) obtain(o types.Object, name string, args []types.Type, compile func(*decl)) *decl {
+	t := l.u.table
+	var key strings.Builder
+	if d := l.u.named[o]; d != nil {
+		key.WriteString(strconv.Itoa(d.id))
+	} else {
+		key.WriteString(o.Pkg().Path() + "." + o.Name())
+	}
+	for _, a := range args {
+		key.WriteString("," + l.typeKey(a))
+	}
+	d := t.instances[key.String()]
+	if d == nil {
+		d = l.instances[key.String()]
+	}
+	if d == nil {
+		d = &decl{name: name, kind: funcKind, uses: map[*decl]bool{}, generic: true, run: name + mark + strconv.Itoa(t.next())}
+		if _, ok := o.(*types.TypeName); ok {
+			d.kind = typeKind
+		}
+		l.instances[key.String()] = d
+		l.made = append(l.made, d)
+		compile(d)
+	}
+	l.use(d)
+	return d
+}
+
+// typeKey writes a concrete type so that only the same type is written alike.
+func (l *lowerer) typeKey(t types.Type) string {
+	return types.TypeString(t, func(p *types.Package) string {
+		return p.Path()
+	}) + l.versions(t)
+}
+
+// versions tells types of one name from different cells apart.
+func (l *lowerer) versions(t types.Type) string {
+	s := ""
+	walkNamed(t, func(n *types.Named) {
+		if d := l.u.named[n.Origin().Obj()]; d != nil {
+			s += "#" + strconv.Itoa(d.id)
+		}
+	})
+	return s
+}
+
+func walkNamed(t types.Type, f func(*types.Named)) {
+	switch t := types.Unalias(t).(type) {
+	case *types.Named:
+		f(t)
+		for i := range t.TypeArgs().Len() {
+			walkNamed(t.TypeArgs().At(i), f)
+		}
+	case interface{ Elem() types.Type }:
+		if m, ok := t.(*types.Map); ok {
+			walkNamed(m.Key(), f)
+		}
+		walkNamed(t.Elem(), f)
+	case *types.Signature:
+		for _, tup := range []*types.Tuple{t.Params(), t.Results()} {
+			for i := range tup.Len() {
+				walkNamed(tup.At(i).Type(), f)
+			}
+		}
+	case *types.Struct:
+		for i := range t.NumFields() {
+			walkNamed(t.Field(i).Type(), f)
+		}
+	}
+}
+
+// within lowers with another function's facts.
+func (l *lowerer) within(d *decl, info *types.Info, subst map[*types.TypeParam]types.Type, pos bool, f func()) {
+	cur, oinfo, osubst := l.cur, l.info, l.subst
+	l.cur, l.info, l.subst = d, info, subst
+	d.needs = l.paths
+	f()
+	l.cur, l.info, l.subst = cur, oinfo, osubst
+}
+
+// use notes that what is being lowered names d.
+func (l *lowerer) use(d *decl) {
+	if l.cur != nil {
+		if l.cur != d {
+			l.cur.uses[d] = true
+		}
+		return
+	}
+	l.u.uses[d] = true
+}
+
+// concrete puts the current types in the place of type parameters.
+func (l *lowerer) concrete(t types.Type) types.Type {
+	if len(l.subst) == 0 || t == nil {
+		return t
+	}
+	tuple := func(tup *types.Tuple) *types.Tuple {
+		vs := make([]*types.Var, tup.Len())
+		for i := range vs {
+			vs[i] = types.NewParam(token.NoPos, tup.At(i).Pkg(), tup.At(i).Name(), l.concrete(tup.At(i).Type()))
+		}
+		return types.NewTuple(vs...)
+	}
+	switch t := t.(type) {
+	case *types.TypeParam:
+		if c := l.subst[t]; c != nil {
+			return c
+		}
+	case *types.Alias:
+		return l.concrete(types.Unalias(t))
+	case *types.Named:
+		if t.TypeArgs().Len() == 0 {
+			return t
+		}
+		args := make([]types.Type, t.TypeArgs().Len())
+		for i := range args {
+			args[i] = l.concrete(t.TypeArgs().At(i))
+		}
+		if n, err := types.Instantiate(nil, t.Origin(), args, false); err == nil {
+			return n
+		}
+	case *types.Pointer:
+		return types.NewPointer(l.concrete(t.Elem()))
+	case *types.Slice:
+		return types.NewSlice(l.concrete(t.Elem()))
+	case *types.Array:
+		return types.NewArray(l.concrete(t.Elem()), t.Len())
+	case *types.Map:
+		return types.NewMap(l.concrete(t.Key()), l.concrete(t.Elem()))
+	case *types.Chan:
+		return types.NewChan(t.Dir(), l.concrete(t.Elem()))
+	case *types.Signature:
+		return types.NewSignatureType(nil, nil, nil, tuple(t.Params()), tuple(t.Results()), t.Variadic())
+	case *types.Tuple:
+		return tuple(t)
+	case *types.Struct:
+		fs := make([]*types.Var, t.NumFields())
+		tags := make([]string, t.NumFields())
+		for i := range fs {
+			f := t.Field(i)
+			fs[i], tags[i] = types.NewField(f.Pos(), f.Pkg(), f.Name(), l.concrete(f.Type()), f.Embedded()), t.Tag(i)
+		}
+		return types.NewStruct(fs, tags)
+	case *types.Interface:
+		var ms []*types.Func
+		for i := range t.NumExplicitMethods() {
+			m := t.ExplicitMethod(i)
+			ms = append(ms, types.NewFunc(m.Pos(), m.Pkg(), m.Name(), l.concrete(m.Signature()).(*types.Signature)))
+		}
+		var es []types.Type
+		for i := range t.NumEmbeddeds() {
+			es = append(es, l.concrete(t.EmbeddedType(i)))
+		}
+		return types.NewInterfaceType(ms, es).Complete()
+	}
+	return t
+}
+
+// generic gives what a use of a generic function or type becomes, or nil.
+func (l *lowerer) generic(e ast.Expr) ast.Expr {
+	var id *ast.Ident
+	switch x := e.(type) {
+	case *ast.Ident:
+		id = x
+	case *ast.SelectorExpr:
+		id = x.Sel
+	case *ast.IndexExpr:
+		switch y := x.X.(type) {
+		case *ast.Ident:
+			id = y
+		case *ast.SelectorExpr:
+			id = y.Sel
+		}
+	case *ast.IndexListExpr:
+		switch y := x.X.(type) {
+		case *ast.Ident:
+			id = y
+		case *ast.SelectorExpr:
+			id = y.Sel
+		}
+	}
+	if id == nil {
+		return nil
+	}
+	inst, ok := l.info.Instances[id]
+	if !ok {
+		return nil
+	}
+	args := make([]types.Type, inst.TypeArgs.Len())
+	for i := range args {
+		args[i] = inst.TypeArgs.At(i)
+	}
+	switch o := l.info.Uses[id].(type) {
+	case *types.Func:
+		if name, ok := l.instance(o.Origin(), args); ok {
+			return &ast.Ident{Name: name, NamePos: e.Pos()}
+		}
+	case *types.TypeName:
+		return setPositions(l.typeOf(inst.Type), e.Pos())
+	}
+	return nil
+}
