@@ -18,45 +18,50 @@ import (
 
 // order is the order of the packages: a package imports only packages that stand
 // to the left of a "<" before it, in one chain or through several. Packages with a
-// comma between them don't import each other. "p/..." is p and what is beneath it.
+// comma between them don't import each other. A name in capitals stands for a place
+// in the order, not for a package.
 const order = `
-	checkpoint, hub, tokenizer, trace, metal, draft, kernel/wire, kernel/display, engine/xtml, models, kernelspec
+	checkpoint, tokenizer, trace, metal, kernel/wire, kernel/display, kernel/zmtp, engine/xtml, models, kernelspec
 	< ORIGINS;
 
-	ORIGINS < prefetch/drive < prefetch < prefetch/sim, engine;
-	ORIGINS < metal/cpu, metal/apple, metal/cuda < IMPLEMENTATIONS;
-	ORIGINS < draft/dspark, draft/qwen < IMPLEMENTATIONS;
-	prefetch/sim, engine, IMPLEMENTATIONS < rig < kernel/lab < COMMANDS;
-	ORIGINS < kernel < kernel/cell < COMMANDS;
-	COMMANDS < cli < deltafin;
+	# The model: what computes, where its experts come from, its forward pass.
+	ORIGINS < metal/cpu;
+	ORIGINS < prefetch < engine;
+	engine, metal/cpu < rig < kernel/lab;
+
+	# The kernel, which knows no engine, and its Go cells.
+	ORIGINS < kernel < kernel/cell;
+
+	kernel/lab, kernel/cell < cli < deltafin;
 
 	# For tests, with what they drive.
-	kernel < kernel/kerneltest < notebooks;
+	checkpoint < checkpoint/checkpointtest;
 	metal < metal/metaltest;
-	prefetch/drive < prefetch/drive/drivetest;
+	checkpoint/checkpointtest, engine < engine/enginetest;
+	kernel < kernel/kerneltest < notebooks;
 
 	# What go generate runs.
 	models < models/pack;
 `
 
-// outside says who may import what from other modules; "test" means test files
-// and the packages for tests, anywhere.
+// outside says which packages import what from other modules. "p_test" stands for
+// p's test files alone, and "test" for every test file and package for tests.
 const outside = `
 	github.com/alecthomas/kong          cli
 	github.com/mattn/go-isatty          cli
-	github.com/go-zeromq/zmq4           kernel kernel/kerneltest
-	github.com/google/uuid              kernel kernel/wire kernel/display kernel/kerneltest
-	github.com/traefik/yaegi            kernel/cell
-	github.com/klauspost/compress       models models/pack kernel/cell
-	github.com/ebitengine/purego        metal/apple metal/cuda
-	golang.org/x/sys                    prefetch/drive metal/cpu metal/apple metal/cuda rig checkpoint kernel/cell
-	golang.org/x/text                   tokenizer
+	github.com/go-zeromq/zmq4           kernel kernel/zmtp kernel/kerneltest
+	github.com/traefik/yaegi            kernel/cell kernel/lab_test
+	github.com/klauspost/compress       models models/pack
+	github.com/go-analyze/charts        kernel/display
+	golang.org/x/sys                    checkpoint rig kernel/cell
+	golang.org/x/text                   kernel/display
 	github.com/google/go-cmp            test
 	github.com/rogpeppe/go-internal     test
 `
 
-// grounded lists what only cli and main may call: everything below neither
-// prints, nor exits, nor reads the environment. An exception gives its reason.
+// grounded lists what only cli and main may use: everything below neither prints,
+// nor exits, nor reads the environment. kernel/cell is apart: its child's half is a
+// process of its own, whose standard descriptors and environment are the cells'.
 var grounded = map[string]map[string]bool{
 	"os":  {"Exit": true, "Getenv": true, "LookupEnv": true, "Stdout": true, "Stderr": true, "Stdin": true},
 	"fmt": {"Print": true, "Println": true, "Printf": true},
@@ -226,6 +231,23 @@ func isInside(imported, pkg string) bool {
 	return strings.HasPrefix(imported, parentWithInternal(pkg)+"/internal/")
 }
 
+// The order names no package that isn't there.
+func TestOrderIsOfPackages(t *testing.T) {
+	below, err := precedence(order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, f := range moduleFiles(t) {
+		there[f.pkg] = true
+	}
+	for name := range below {
+		if !there[name] && name != strings.ToUpper(name) {
+			t.Errorf("the order has %s, which is no package", name)
+		}
+	}
+}
+
 func TestImportsFromOutside(t *testing.T) {
 	may := map[string][]string{}
 	for line := range strings.SplitSeq(strings.TrimSpace(outside), "\n") {
@@ -254,6 +276,7 @@ func TestImportsFromOutside(t *testing.T) {
 			case !known:
 				t.Errorf("%s: imports %s, which deps_test.go does not list", f.name, imported)
 			case slices.Contains(allowed, parentWithInternal(f.pkg)):
+			case f.test && slices.Contains(allowed, f.pkg+"_test"):
 			case slices.Contains(allowed, "test") && (f.test || isForTests(f.pkg)):
 			default:
 				t.Errorf("%s: %s imports %s; only %s may", f.name, f.pkg, imported, strings.Join(allowed, ", "))
@@ -264,7 +287,7 @@ func TestImportsFromOutside(t *testing.T) {
 
 func TestOnlyCLITouchesTheProcess(t *testing.T) {
 	for _, f := range moduleFiles(t) {
-		if f.test || isForTests(f.pkg) || f.pkg == "cli" || f.pkg == module ||
+		if f.test || isForTests(f.pkg) || f.pkg == "cli" || f.pkg == module || f.pkg == "kernel/cell" ||
 			strings.HasPrefix(f.pkg, "internal/third_party/") || f.ast.Name.Name == "main" {
 			continue
 		}
