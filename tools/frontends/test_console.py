@@ -1,7 +1,9 @@
 """jupyter console, driven through a pseudo-terminal as a person would."""
 
+import os
 import re
 import sys
+import time
 
 import pexpect
 
@@ -14,7 +16,7 @@ class Console(FrontEndTest):
             sys.executable,
             ["-m", "jupyter", "console", "--kernel", KERNEL, "--simple-prompt"],
             cwd=str(self.dir), encoding="utf-8", timeout=60, dimensions=(40, 120),
-            env={**__import__("os").environ, "TERM": "dumb", "NO_COLOR": "1"},
+            env={**os.environ, "TERM": "dumb", "NO_COLOR": "1"},
         )
         self.addCleanup(self.console.close, True)
         self.prompt()
@@ -37,7 +39,6 @@ class Console(FrontEndTest):
     def test_interrupt(self):
         self.console.sendline("for { time.Sleep(time.Millisecond) }")
         self.console.expect("Sleep")
-        import time
         time.sleep(1)
         self.console.sendintr()
         self.prompt()
