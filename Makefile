@@ -117,7 +117,7 @@ fuzz: go ## fuzz every parser, FUZZTIME (20s) each
 
 .PHONY: soak
 soak: go ## run the long tests: thousands of cancellations, dozens of kills
-	$(GO) test -count=1 -timeout 4h -tags soak -run Soak -v ./...
+	$(GO) test -count=1 -timeout 2h -tags soak -run Soak -v ./notebooks
 
 .PHONY: bench
 bench: go ## run the Go benchmarks
@@ -125,7 +125,13 @@ bench: go ## run the Go benchmarks
 
 .PHONY: golden
 golden: go ## rewrite the golden files (look at the difference before committing)
-	$(GO) test -count=1 -run Golden ./... -args -update
+	@set -e; for file in $$(grep -rl --include='*_test.go' 'Bool("update"' .); do \
+		$(GO) test -count=1 "$$(dirname "$$file")" -args -update; \
+	done
+
+.PHONY: generate
+generate: go ## rewrite the generated code of kernel and metal
+	$(GO) generate ./kernel/... ./metal/...
 
 .PHONY: clean
 clean: ## remove what the other targets made
