@@ -63,7 +63,7 @@ func TestDeadSubscribers(t *testing.T) {
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		// The queues of the dead share their messages.
-		if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 70<<20 {
+		if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 40<<20 {
 			t.Errorf("the heap grew by %d MiB", grown>>20)
 		}
 		if !strings.Contains(k.log.String(), "output is lost to it") {

@@ -9,7 +9,7 @@ import (
 const (
 	// outputQueueBytes bounds the output that waits for one subscriber, and
 	// statusQueueBytes what may wait besides for messages that are never dropped.
-	outputQueueBytes = 32 << 20
+	outputQueueBytes = 16 << 20
 	statusQueueBytes = 8 << 20
 
 	// allQueuesBytes bounds the queues of all subscribers together.
@@ -65,13 +65,13 @@ func (s *subscriber) read(n int) {
 }
 
 // wait holds a publisher back until n bytes fit, unless the subscriber has used up
-// its patience; since is when the publisher began to wait, for this subscriber and
-// others.
+// its patience. since is when the publisher began to wait for the subscribers that are
+// behind: one that still is when its turn comes has been so for as long.
 func (s *subscriber) wait(n int, since time.Time) {
 	s.smu.Lock()
 	allowance, lagging := s.allowance, s.lagging
 	s.smu.Unlock()
-	if lagging {
+	if lagging || s.outbox.wait(n, outputQueueBytes, 0) {
 		return
 	}
 	room := s.outbox.wait(n, outputQueueBytes, allowance-time.Since(since))
