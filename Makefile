@@ -50,7 +50,7 @@ lab-headless: kernel ## execute the quickstart without a browser
 	@echo "executed: out/01-quickstart.ipynb; as a page: out/01-quickstart.html"
 
 .PHONY: test
-test: check test-go noasm arm64 race-short frontends ## run all tests
+test: check test-go generated noasm arm64 race-short frontends ## run all tests
 	@echo "make test: all passed"
 
 .PHONY: check
@@ -65,6 +65,10 @@ check: go ## check formatting and vet for every platform
 .PHONY: test-go
 test-go: go ## run the Go tests (with the fuzz tests' seeds and the notebooks)
 	$(GOTEST) ./...
+
+.PHONY: generated
+generated: go ## check that generated assembly is what its generator writes
+	cd metal/cpu/asm && $(GO) vet ./... && $(GO) test -count=1 ./...
 
 .PHONY: noasm
 noasm: go ## run the exactness tests with the portable code alone

@@ -22,7 +22,7 @@ import (
 
 // running is a kernel under test.
 type running struct {
-	t          *testing.T
+	t          testing.TB
 	ctx        context.Context
 	fake       *fake
 	server     *kernel.Server
@@ -66,7 +66,7 @@ func overTransports(t *testing.T, test func(t *testing.T, k *running)) {
 
 // start serves a fake on a transport. The kernel is stopped, and must end well, when
 // the test ends.
-func start(t *testing.T, transport string, o kernel.Options) *running {
+func start(t testing.TB, transport string, o kernel.Options) *running {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	k := &running{t: t, ctx: ctx, fake: newFake(), log: new(syncBuffer), served: make(chan error, 1)}

@@ -1,18 +1,14 @@
 package cell
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/token"
 	"os"
 	"path"
 	"reflect"
-	"runtime"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -77,7 +73,8 @@ func newShell(c *child, main *shell) (*shell, error) {
 		"time/time": {"Sleep": reflect.ValueOf(c.sleep)},
 		"os/os":     {"Exit": reflect.ValueOf(c.exit)},
 		path.Join(internalPath, internalPath): {
-			"Show": reflect.ValueOf(c.show),
+			"Show":  reflect.ValueOf(c.show),
+			"Clear": reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
 		},
 		path.Join(c.bindings.Package, c.bindings.Package): exports,
 	}); err != nil {
@@ -343,8 +340,3 @@ func (s *shell) compile(run *interp.Run, f *ast.File) (err error) {
 	_, err = s.interp.ExecuteRun(run, p)
 	return err
 }
-
-var _ = context.Canceled
-var _ = errors.New
-var _ = runtime.GOOS
-var _ = strings.Contains

@@ -3,6 +3,7 @@ package cell
 import (
 	"go/ast"
 	"go/constant"
+	"go/parser"
 	"go/token"
 	"go/types"
 	"reflect"
@@ -44,13 +45,16 @@ type lowerer struct {
 	info  *types.Info
 	subst map[*types.TypeParam]types.Type
 
+	funcs []*types.Signature // around what is being lowered, innermost last
+	outer map[string]bool    // labels of the loops around it
+
 	instances map[string]*decl // new ones, by key
 	made      []*decl
 }
 
 // lower writes a checked cell for the interpreter. It leaves u's tree as it is.
 func lower(u *unit) *lowered {
-	l := &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}}
+	l := &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}}
 	t := u.table
 	for _, d := range u.fresh {
 		if u.alias[d] == nil && d.kind != methodKind && d.run == "" {
@@ -262,12 +266,73 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 			return r
 		}
 	}
-	if s, ok := n.(*ast.DeclStmt); ok {
-		if g := s.Decl.(*ast.GenDecl); g.Tok == token.CONST {
-			return &ast.EmptyStmt{Semicolon: s.Pos(), Implicit: true}
+	switch n := n.(type) {
+	case *ast.DeclStmt:
+		g := n.Decl.(*ast.GenDecl)
+		if g.Tok == token.CONST || g.Tok == token.TYPE && aliases(g) {
+			// Every use has its value, or the type itself.
+			return &ast.EmptyStmt{Semicolon: n.Pos(), Implicit: true}
+		}
+	case *ast.FuncDecl:
+		if f, ok := l.info.Defs[n.Name].(*types.Func); ok {
+			return l.function(n, f.Type())
+		}
+		for f, b := range l.u.bodies {
+			if b.Body == n.Body {
+				return l.function(n, f.Type())
+			}
+		}
+		for f, b := range l.u.table.lib.bodies {
+			if b.fn.Body == n.Body {
+				return l.function(n, f.Type())
+			}
+		}
+	case *ast.FuncLit:
+		return l.function(n, l.info.Types[n].Type)
+	case *ast.LabeledStmt:
+		l.outer[n.Label.Name] = true
+		if r, ok := n.Stmt.(*ast.RangeStmt); ok && l.overFunc(r) {
+			return l.rangeFunc(r, n.Label.Name)
+		}
+	case *ast.RangeStmt:
+		if l.overFunc(n) {
+			return l.rangeFunc(n, "")
 		}
 	}
 	return l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
+}
+
+// aliases says whether a local declaration is only of aliases.
+func aliases(g *ast.GenDecl) bool {
+	for _, s := range g.Specs {
+		if !s.(*ast.TypeSpec).Assign.IsValid() {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *lowerer) overFunc(s *ast.RangeStmt) bool {
+	tv, ok := l.info.Types[s.X]
+	if !ok {
+		return false
+	}
+	_, ok = l.concrete(tv.Type).Underlying().(*types.Signature)
+	return ok
+}
+
+// function lowers a function's declaration or literal.
+func (l *lowerer) function(n ast.Node, t types.Type) ast.Node {
+	sig, ok := l.concrete(t).(*types.Signature)
+	if !ok {
+		sig = types.NewSignatureType(nil, nil, nil, nil, nil, false)
+	}
+	l.funcs = append(l.funcs, sig)
+	outer := l.outer
+	l.outer = map[string]bool{}
+	c := l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
+	l.funcs, l.outer = l.funcs[:len(l.funcs)-1], outer
+	return c
 }
 
 var (
@@ -338,6 +403,10 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 		return g
 	}
 	switch e := e.(type) {
+	case *ast.CallExpr:
+		if b := l.builtin(e); b != nil {
+			return b
+		}
 	case *ast.Ident:
 		o := info.Uses[e]
 		if o == nil {
@@ -364,6 +433,48 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 	return nil
 }
 
+// builtin gives what a call of a builtin function becomes where the interpreter
+// has none of it.
+func (l *lowerer) builtin(e *ast.CallExpr) ast.Expr {
+	id, ok := ast.Unparen(e.Fun).(*ast.Ident)
+	if !ok {
+		return nil
+	}
+	b, ok := l.info.Uses[id].(*types.Builtin)
+	if !ok {
+		return nil
+	}
+	switch b.Name() {
+	case "clear":
+		return &ast.CallExpr{Fun: l.internal("Clear", e.Pos()), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(e.Args[0])}}
+	case "min", "max":
+		op := "<"
+		if b.Name() == "max" {
+			op = ">"
+		}
+		lit := mustParse("package p; var f = func(a, b T) T { if a != a || a " + op + " b { return a }; return b }").Decls[0].(*ast.GenDecl).Specs[0].(*ast.ValueSpec).Values[0].(*ast.FuncLit)
+		setPositions(ast.Expr(lit), e.Pos())
+		t := l.info.Types[e].Type
+		lit.Type.Params.List[0].Type = setPositions(l.typeOf(t), e.Pos())
+		lit.Type.Results.List[0].Type = setPositions(l.typeOf(t), e.Pos())
+		x := l.expr(e.Args[0])
+		for _, a := range e.Args[1:] {
+			x = &ast.CallExpr{Fun: lit, Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{x, l.expr(a)}}
+		}
+		return x
+	}
+	return nil
+}
+
+// mustParse parses a text of this package's own.
+func mustParse(src string) *ast.File {
+	f, err := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
 // name is what an identifier is called in the interpreter.
 func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 	if o == nil || o.Pkg() == nil {
@@ -372,6 +483,9 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 	if t, ok := o.(*types.TypeName); ok {
 		if p, ok := t.Type().(*types.TypeParam); ok && l.subst[p] != nil {
 			return setPositions(l.typeOf(p), id.NamePos)
+		}
+		if t.IsAlias() && t.Parent() != t.Pkg().Scope() {
+			return setPositions(l.typeOf(t.Type()), id.NamePos)
 		}
 	}
 	if d := l.u.named[o]; d != nil && d.kind != methodKind {

@@ -17,6 +17,7 @@ import (
 // Close ends. It implements metal.Device.
 type Device struct {
 	threads int
+	kernels kernels
 	work    chan *region
 	wg      sync.WaitGroup
 	close   sync.Once
@@ -24,12 +25,31 @@ type Device struct {
 
 // Options configures Open. The zero value uses every CPU the process may use.
 type Options struct {
-	Threads int // computing goroutines; 0 means runtime.GOMAXPROCS
+	Threads int    // computing goroutines; 0 means runtime.GOMAXPROCS
+	Level   string // one of Levels; "" means the last of them, the fastest
+}
+
+// Levels are the instruction sets that this CPU has code for, "portable" first. All
+// give the same bits.
+func Levels() []string {
+	var names []string
+	for _, k := range levels() {
+		names = append(names, k.name)
+	}
+	return names
 }
 
 // Open starts the device's goroutines.
 func Open(o Options) *Device {
 	d := &Device{threads: o.Threads}
+	for _, k := range levels() {
+		if o.Level == "" || o.Level == k.name {
+			d.kernels = k
+		}
+	}
+	if d.kernels.name == "" {
+		panic("cpu: no level " + o.Level + " on this CPU")
+	}
 	if d.threads <= 0 {
 		d.threads = runtime.GOMAXPROCS(0)
 	}
@@ -51,7 +71,7 @@ func (d *Device) Name() string {
 	if d.threads == 1 {
 		plural = ""
 	}
-	return fmt.Sprintf("cpu, %d thread%s, portable", d.threads, plural)
+	return fmt.Sprintf("cpu, %d thread%s, %s", d.threads, plural, d.kernels.name)
 }
 
 func (d *Device) Threads() int { return d.threads }

@@ -11,7 +11,11 @@ import (
 )
 
 func TestDevice(t *testing.T) {
-	metaltest.TestDevice(t, func(threads int) metal.Device { return Open(Options{Threads: threads}) })
+	for _, level := range Levels() {
+		t.Run(level, func(t *testing.T) {
+			metaltest.TestDevice(t, func(threads int) metal.Device { return Open(Options{Threads: threads, Level: level}) })
+		})
+	}
 }
 
 // Queues of several goroutines share a device's threads.

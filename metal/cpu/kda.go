@@ -57,7 +57,7 @@ func (q *queue) KDA(o, to, from, qs, ks, v, g, beta metal.Buffer, n, heads, dim 
 			at := (i*heads + h) * dim
 			unit(qn, qs.F[at:at+dim], scale)
 			unit(kn, ks.F[at:at+dim], 1)
-			kdaStep(s[lo:], u, o.F[at+lo:at+hi], qn, kn, v.F[at+lo:at+hi], g.F[at:at+dim], beta.F[i*heads+h], dim)
+			q.d.kernels.kdaStep(s[lo:], u, o.F[at+lo:at+hi], qn, kn, v.F[at+lo:at+hi], g.F[at:at+dim], beta.F[i*heads+h], dim)
 		}
 	})
 }
@@ -74,7 +74,7 @@ func unit(y, x []float32, scale float32) {
 // S ← diag(e^g)S, u = β(v − Sᵀk̂), S ← S + k̂uᵀ, o = Sᵀq̂. s begins at the first of
 // the len(v) columns, key rows stride floats apart; q, k and g have one entry a
 // key row. Sums run over ascending key rows.
-func kdaStep(s, u, o, q, k, v, g []float32, beta float32, stride int) {
+func (kn *kernels) kdaStep(s, u, o, q, k, v, g []float32, beta float32, stride int) {
 	clear(u)
 	for i := range k {
 		row := s[i*stride : i*stride+len(v)]
@@ -82,7 +82,7 @@ func kdaStep(s, u, o, q, k, v, g []float32, beta float32, stride int) {
 		for j := range row {
 			row[j] = float32(row[j] * decay)
 		}
-		axpy(u, k[i], row)
+		kn.axpy(u, k[i], row)
 	}
 	for j := range u {
 		u[j] = float32(beta * (v[j] - u[j]))
@@ -93,6 +93,6 @@ func kdaStep(s, u, o, q, k, v, g []float32, beta float32, stride int) {
 		for j := range row {
 			row[j] += float32(k[i] * u[j])
 		}
-		axpy(o, q[i], row)
+		kn.axpy(o, q[i], row)
 	}
 }

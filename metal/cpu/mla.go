@@ -30,25 +30,23 @@ func (q *queue) MLA(o, qs metal.Buffer, cache []metal.Buffer, first int, kvB met
 		folded := make([]float32, width)
 		for j := range s.Nope {
 			widen(row, &kvB, h*(s.Nope+s.V)+j)
-			axpy(folded[:s.KVRank], query[j], row)
+			q.d.kernels.axpy(folded[:s.KVRank], query[j], row)
 		}
 		copy(folded[s.KVRank:], query[s.Nope:])
 
-		mean := attend(folded, cache, first+i, s)
+		mean := q.d.kernels.attend(folded, cache, first+i, s)
 
 		// The values' half takes the mean latent to the head's output.
 		out := o.F[(i*s.Heads+h)*s.V : (i*s.Heads+h+1)*s.V]
-		for j := range out {
-			widen(row, &kvB, h*(s.Nope+s.V)+s.Nope+j)
-			out[j] = dot(row, mean)
-		}
+		first := h*(s.Nope+s.V) + s.Nope
+		q.d.kernels.matRows(out, s.V, &kvB, first, first+s.V, mean, 1, row)
 	})
 }
 
 // attend is the softmax-weighted mean of the latents at positions 0 … last, by the
 // scores folded·[c|r]·scale. Each block of LatentBlock positions, counted from
 // position 0, is summed by itself against its own maximum; blocks then merge in order.
-func attend(folded []float32, cache []metal.Buffer, last int, s metal.MLAShape) []float32 {
+func (k *kernels) attend(folded []float32, cache []metal.Buffer, last int, s metal.MLAShape) []float32 {
 	width := len(folded)
 	var top, total float32
 	mean, part := make([]float32, s.KVRank), make([]float32, s.KVRank)
@@ -56,8 +54,9 @@ func attend(folded []float32, cache []metal.Buffer, last int, s metal.MLAShape) 
 	for b := 0; b*metal.LatentBlock <= last; b++ {
 		n := min(metal.LatentBlock, last+1-b*metal.LatentBlock)
 		rows := cache[b].F
+		k.dots(p[:], 1, folded, rows, width, n)
 		for i := range n {
-			p[i] = float32(dot(folded, rows[i*width:(i+1)*width]) * s.Scale)
+			p[i] = float32(p[i] * s.Scale)
 		}
 		blockTop := p[0]
 		for _, v := range p[1:n] {
@@ -68,7 +67,7 @@ func attend(folded []float32, cache []metal.Buffer, last int, s metal.MLAShape) 
 		for i := range n {
 			p[i] = exp(p[i] - blockTop)
 			sum += p[i]
-			axpy(part, p[i], rows[i*width:i*width+s.KVRank])
+			k.axpy(part, p[i], rows[i*width:i*width+s.KVRank])
 		}
 		if b == 0 {
 			top, total = blockTop, sum

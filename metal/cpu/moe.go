@@ -51,56 +51,58 @@ func route(ids []int32, weights, logits, bias []float32, renormalize bool, scale
 }
 
 func (q *queue) Experts(z metal.Buffer, jobs []metal.Expert, beta, lambda float32) {
-	// One task is some outputs of one expert's w1 and w3, then of its w2. With few
-	// rows an expert is one task of two steps; the barrier between the steps is one
-	// for all experts.
-	hidden := make([][]float32, len(jobs))
+	// A task is some outputs of one expert's w1 and w3, then of its w2; one barrier
+	// between the two steps serves all experts.
+	x, gate, up := make([][]float32, len(jobs)), make([][]float32, len(jobs)), make([][]float32, len(jobs))
 	var first, second []part
 	cost := 0
 	for j := range jobs {
 		job := &jobs[j]
 		n := len(job.Rows)
-		hidden[j] = make([]float32, n*job.W1.Rows)
+		x[j] = gather(z.F, job.Rows, job.W1.Cols)
+		gate[j], up[j] = make([]float32, n*job.W1.Rows), make([]float32, n*job.W1.Rows)
 		first = appendParts(first, j, job.W1.Rows, 2*n*job.W1.Cols)
 		second = appendParts(second, j, job.W2.Rows, n*job.W2.Cols)
 		cost += n * (2*job.W1.Rows*job.W1.Cols + job.W2.Rows*job.W2.Cols)
 	}
+	k := &q.d.kernels
 	q.each(len(first), cost, func(t int) {
 		p := first[t]
 		job := &jobs[p.job]
-		cols, inter := job.W1.Cols, job.W1.Rows
-		row := make([]float32, cols)
-		gate, up := make([]float32, len(job.Rows)), make([]float32, len(job.Rows))
-		for r := p.lo; r < p.hi; r++ {
-			widen(row, &job.W1, r)
-			for i, at := range job.Rows {
-				gate[i] = dot(row, z.F[int(at)*cols:(int(at)+1)*cols])
-			}
-			widen(row, &job.W3, r)
-			for i, at := range job.Rows {
-				up[i] = dot(row, z.F[int(at)*cols:(int(at)+1)*cols])
-			}
-			situ(gate, gate, up, beta, lambda)
-			for i := range gate {
-				hidden[p.job][i*inter+r] = gate[i]
-			}
+		n, inter := len(job.Rows), job.W1.Rows
+		g, u, scratch := gate[p.job], up[p.job], make([]float32, job.W1.Cols)
+		k.matRows(g[p.lo:], inter, &job.W1, p.lo, p.hi, x[p.job], n, scratch)
+		k.matRows(u[p.lo:], inter, &job.W3, p.lo, p.hi, x[p.job], n, scratch)
+		for i := range n {
+			lo, hi := i*inter+p.lo, i*inter+p.hi
+			situ(g[lo:hi], g[lo:hi], u[lo:hi], beta, lambda)
 		}
 	})
 	q.each(len(second), cost, func(t int) {
 		p := second[t]
 		job := &jobs[p.job]
-		row := make([]float32, job.W2.Cols)
-		for r := p.lo; r < p.hi; r++ {
-			matRow(job.Out.F, hidden[p.job], &job.W2, r, len(job.Rows), row)
-		}
+		k.matRows(job.Out.F[p.lo:], job.W2.Rows, &job.W2, p.lo, p.hi, gate[p.job], len(job.Rows), make([]float32, job.W2.Cols))
 	})
+}
+
+// gather is the given rows of z, one after the other; a single row is not copied.
+func gather(z []float32, rows []int32, width int) []float32 {
+	at := func(r int32) []float32 { return z[int(r)*width : (int(r)+1)*width] }
+	if len(rows) == 1 {
+		return at(rows[0])
+	}
+	x := make([]float32, 0, len(rows)*width)
+	for _, r := range rows {
+		x = append(x, at(r)...)
+	}
+	return x
 }
 
 // part is some output rows of one job.
 type part struct{ job, lo, hi int }
 
 func appendParts(parts []part, job, rows, cost int) []part {
-	tasks, bounds := span(rows, max(1, min(rows, (64<<10)/max(cost, 1))))
+	tasks, bounds := span(rows, (max(1, min(rows, (64<<10)/max(cost, 1)))+3)&^3)
 	for i := range tasks {
 		lo, hi := bounds(i)
 		parts = append(parts, part{job, lo, hi})

@@ -13,26 +13,15 @@ func (q *queue) MatMul(y, x metal.Buffer, w metal.Matrix, n int) {
 	tasks, bounds := span(w.Rows, rowsPerTask(w.Rows, w.Cols*n))
 	q.each(tasks, n*w.Rows*w.Cols, func(i int) {
 		lo, hi := bounds(i)
-		row := make([]float32, w.Cols)
-		for r := lo; r < hi; r++ {
-			matRow(y.F, x.F, &w, r, n, row)
-		}
+		q.d.kernels.matRows(y.F[lo:], w.Rows, &w, lo, hi, x.F, n, make([]float32, w.Cols))
 	})
 }
 
-// matRow computes output r of n rows. scratch holds w.Cols floats.
-func matRow(y, x []float32, w *metal.Matrix, r, n int, scratch []float32) {
-	widen(scratch, w, r)
-	for i := range n {
-		y[i*w.Rows+r] = dot(scratch[:w.Cols], x[i*w.Cols:(i+1)*w.Cols])
-	}
-}
-
 // rowsPerTask cuts rows, each of cost multiply-adds, in tasks short enough to be
-// shared evenly and to end soon after a cancellation.
+// shared evenly and to end soon after a cancellation: a multiple of four rows.
 func rowsPerTask(rows, cost int) int {
 	const taskCost = 256 << 10
-	return max(1, min((rows+7)/8, taskCost/max(cost, 1)))
+	return (max(1, min((rows+7)/8, taskCost/max(cost, 1))) + 3) &^ 3
 }
 
 func (q *queue) RMSNorm(y, x, w metal.Buffer, n, dim int, eps float32) {
@@ -64,7 +53,7 @@ func (q *queue) AttnRes(y metal.Buffer, vs []metal.Buffer, normProj metal.Buffer
 		out := at(y)
 		clear(out)
 		for j, v := range vs {
-			axpy(out, p[j], at(v))
+			q.d.kernels.axpy(out, p[j], at(v))
 		}
 	})
 }

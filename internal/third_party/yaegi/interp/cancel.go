@@ -21,6 +21,7 @@ type Run struct {
 
 	// Trace has the positions of the panic that ended the run, innermost first.
 	trace atomic.Pointer[[]TraceFrame]
+	text  atomic.Pointer[string]
 }
 
 // NewRun returns a Run that has not been stopped.
@@ -57,6 +58,15 @@ func (r *Run) Trace() []TraceFrame {
 		return *p
 	}
 	return nil
+}
+
+// PanicText is what the value of the last call of panic says of itself, where its
+// methods are interpreted; else "".
+func (r *Run) PanicText() string {
+	if p := r.text.Load(); p != nil {
+		return *p
+	}
+	return ""
 }
 
 func (r *Run) addTrace(t TraceFrame) {

@@ -203,7 +203,7 @@ func runCfg(n *node, f *frame, funcNode, callNode *node) {
 	var exec bltn
 	defer func() {
 		f.mutex.Lock()
-		f.recovered = recover()
+		f.recovered = asGo(recover())
 		for _, val := range f.deferred {
 			val[0].Call(val[1:])
 		}
@@ -918,15 +918,24 @@ func _recover(n *node) {
 			dest(f).Set(reflect.ValueOf(valueInterface{n, reflect.ValueOf(f.anc.recovered)}))
 		}
 		f.anc.recovered = nil
+		f.run.resetTrace()
 		return tnext
 	}
 }
 
 func _panic(n *node) {
 	value := genValue(n.child[1])
+	text := panicText(n.child[1])
 
 	n.exec = func(f *frame) bltn {
-		panic(value(f))
+		f.run.resetTrace()
+		f.run.text.Store(nil)
+		v := value(f)
+		if text != nil {
+			s := text(f)
+			f.run.text.Store(&s)
+		}
+		panic(v)
 	}
 }
 
@@ -1743,7 +1752,7 @@ func getIndexArray(n *node) {
 		if n.fnext != nil {
 			fnext := getExec(n.fnext)
 			n.exec = func(f *frame) bltn {
-				r := value0(f).Index(ai)
+				r := at(value0(f), ai)
 				getFrame(f, l).data[i] = r
 				if r.Bool() {
 					return tnext
@@ -1752,7 +1761,7 @@ func getIndexArray(n *node) {
 			}
 		} else {
 			n.exec = func(f *frame) bltn {
-				getFrame(f, l).data[i] = value0(f).Index(ai)
+				getFrame(f, l).data[i] = at(value0(f), ai)
 				return tnext
 			}
 		}
@@ -1763,7 +1772,7 @@ func getIndexArray(n *node) {
 			fnext := getExec(n.fnext)
 			n.exec = func(f *frame) bltn {
 				_, vi := value1(f)
-				r := value0(f).Index(int(vi))
+				r := at(value0(f), int(vi))
 				getFrame(f, l).data[i] = r
 				if r.Bool() {
 					return tnext
@@ -1773,7 +1782,7 @@ func getIndexArray(n *node) {
 		} else {
 			n.exec = func(f *frame) bltn {
 				_, vi := value1(f)
-				getFrame(f, l).data[i] = value0(f).Index(int(vi))
+				getFrame(f, l).data[i] = at(value0(f), int(vi))
 				return tnext
 			}
 		}

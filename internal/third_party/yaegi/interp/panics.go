@@ -1,0 +1,94 @@
+package interp
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// A RuntimeError is a run-time panic of interpreted code, worded as Go words it.
+// It implements runtime.Error.
+type RuntimeError string
+
+func (e RuntimeError) Error() string { return string(e) }
+
+// RuntimeError marks it.
+func (RuntimeError) RuntimeError() {}
+
+// asGo turns what reflection and this package panic with into what compiled code
+// would have panicked with.
+func asGo(v any) any {
+	const nilDeref = RuntimeError("runtime error: invalid memory address or nil pointer dereference")
+	switch x := v.(type) {
+	case *reflect.ValueError:
+		return nilDeref
+	case *cfgError:
+		if _, text, ok := strings.Cut(x.Error(), ": "); ok {
+			return RuntimeError(text)
+		}
+	case string:
+		switch {
+		case x == "reflect.MakeSlice: negative len", x == "reflect.MakeSlice: negative cap":
+			return RuntimeError("runtime error: makeslice: len out of range")
+		case x == "reflect.MakeSlice: len > cap":
+			return RuntimeError("runtime error: makeslice: cap out of range")
+		case strings.HasPrefix(x, "reflect: ") && strings.HasSuffix(x, "index out of range"):
+			return RuntimeError("runtime error: index out of range")
+		case strings.HasPrefix(x, "reflect.Value.Slice") && strings.Contains(x, "out of bounds"):
+			return RuntimeError("runtime error: slice bounds out of range")
+		case strings.HasPrefix(x, "reflect: call of") && strings.HasSuffix(x, "on zero Value"):
+			return nilDeref
+		}
+	}
+	return v
+}
+
+// at is v[i], checked with the words of the Go runtime.
+func at(v reflect.Value, i int) reflect.Value {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Array, reflect.String:
+		if n := v.Len(); i < 0 {
+			panic(RuntimeError(fmt.Sprintf("runtime error: index out of range [%d]", i)))
+		} else if i >= n {
+			panic(RuntimeError(fmt.Sprintf("runtime error: index out of range [%d] with length %d", i, n)))
+		}
+	}
+	return v.Index(i)
+}
+
+// panicText finds what a program that dies of panic(n) would print, for a value
+// whose methods are interpreted. nil where the value itself tells.
+func panicText(n *node) func(*frame) string {
+	if n.typ == nil || n.typ.cat == valueT || n.typ.cat == nilT {
+		return nil
+	}
+	for _, name := range []string{"Error", "String"} {
+		m, _ := n.typ.lookupMethod(name)
+		if m == nil {
+			continue
+		}
+		typ := reflect.TypeFor[error]()
+		if name == "String" {
+			typ = reflect.TypeFor[fmt.Stringer]()
+		}
+		if getWrapperFor(n, typ) {
+			w := genInterfaceWrapper(n, typ)
+			return func(f *frame) (s string) {
+				defer func() { recover() }()
+				switch x := w(f).Interface().(type) {
+				case error:
+					return x.Error()
+				case fmt.Stringer:
+					return x.String()
+				}
+				return ""
+			}
+		}
+	}
+	return nil
+}
+
+func getWrapperFor(n *node, t reflect.Type) (ok bool) {
+	defer func() { ok = recover() == nil }()
+	return getWrapper(n, t) != nil
+}
