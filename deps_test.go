@@ -53,7 +53,7 @@ const outside = `
 	github.com/traefik/yaegi            kernel/cell kernel/lab_test
 	github.com/klauspost/compress       models models/pack
 	github.com/go-analyze/charts        kernel/display
-	golang.org/x/sys                    checkpoint rig kernel/cell
+	golang.org/x/sys                    checkpoint metal/cpu rig kernel/cell
 	golang.org/x/text                   kernel/display
 	github.com/google/go-cmp            test
 	github.com/rogpeppe/go-internal     test

@@ -1,9 +1,10 @@
 package cli
 
 import (
-	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"deltafin/rig"
 )
 
 // Version is this release. The commit comes from the build.
@@ -33,7 +34,7 @@ func readVersion() versionInfo {
 		Version:  Version,
 		Go:       runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Devices:  []string{fmt.Sprintf("cpu (%d threads)", runtime.GOMAXPROCS(0))},
+		Devices:  rig.Devices(),
 	}
 	if build, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range build.Settings {
