@@ -165,13 +165,13 @@ func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	_, client := connect(t, ctx)
-	x, err := client.Send(kernel.Shell, "execute_request", kerneltest.Cell(`g := Generate("The capital of France is", Params{MaxTokens: 100000})`), "")
+	x, err := client.Send(kernel.Shell, "execute_request", kerneltest.Cell(`g := Generate("Once upon a time", Params{MaxTokens: 100000})`), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := x.Until(ctx, func(outputs []*wire.Message) bool {
 		said := kerneltest.Collect(outputs, nil)
-		return len(said) > 0 && strings.Contains(said[0].Text, "Paris")
+		return len(said) > 0 && strings.Contains(said[0].Text, "when the file")
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -181,11 +181,11 @@ func TestInterrupt(t *testing.T) {
 	if err := x.Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
-	y, err := client.Execute(ctx, `fmt.Print(Last().Finish, Last().Text[:6])`)
+	y, err := client.Execute(ctx, `fmt.Print(Last().Finish, Last().Text[:14])`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := y.Stream("stdout"); got != "interrupted Paris" {
+	if got := y.Stream("stdout"); got != "interrupted when the file" {
 		t.Errorf("after the interrupt: %q, %v", got, y.Content())
 	}
 }

@@ -73,7 +73,7 @@ class Browser(FrontEndTest):
         self.addCleanup(playwright.stop)
         context = playwright.chromium.launch_persistent_context(
             str(self.dir / "browser profile"), executable_path=chromium, headless=True,
-            viewport={"width": 1280, "height": 1500},
+            viewport={"width": 1200, "height": 1050},
             args=["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
                   "--disable-background-networking", "--disable-component-update", "--disable-sync"],
         )
@@ -118,5 +118,7 @@ class Browser(FrontEndTest):
 
         picture = pathlib.Path(os.environ.get("SCREENSHOT") or ROOT / "out" / "quickstart.png")
         picture.parent.mkdir(parents=True, exist_ok=True)
+        page.locator('.jp-SideBar.jp-mod-left [data-id="filebrowser"]').click()  # out of the picture
+        chart.scroll_into_view_if_needed()
         page.screenshot(path=str(picture))
         print(f"screenshot: {picture}")
