@@ -47,12 +47,12 @@ func (o *output) Comm(m CommMessage) {
 	o.server.publish("comm-"+m.ID, m.Type, o.request, wire.JSON(content), extra, false)
 }
 
-// objectOrEmpty is a JSON object that is safe to send.
+// objectOrEmpty is a JSON object that is safe to send; what is none becomes {}.
 func objectOrEmpty(p json.RawMessage) json.RawMessage {
-	if len(p) == 0 {
-		return json.RawMessage("{}")
+	if b := wire.JSON(p); len(b) > 0 && b[0] == '{' {
+		return b
 	}
-	return wire.JSON(p)
+	return json.RawMessage("{}")
 }
 
 // comm passes comm_open, comm_msg and comm_close on to the interpreter.

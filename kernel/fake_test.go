@@ -210,4 +210,4 @@ func (f *fake) Close() error {
 }
 
 // patience is how long a test waits for what must come. It is no measurement.
-const patience = 10 * time.Second
+const patience = 30 * time.Second

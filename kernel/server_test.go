@@ -22,7 +22,7 @@ import (
 
 // running is a kernel under test.
 type running struct {
-	t          *testing.T
+	t          testing.TB
 	ctx        context.Context
 	fake       *fake
 	server     *kernel.Server
@@ -66,7 +66,7 @@ func overTransports(t *testing.T, test func(t *testing.T, k *running)) {
 
 // start serves a fake on a transport. The kernel is stopped, and must end well, when
 // the test ends.
-func start(t *testing.T, transport string, o kernel.Options) *running {
+func start(t testing.TB, transport string, o kernel.Options) *running {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	k := &running{t: t, ctx: ctx, fake: newFake(), log: new(syncBuffer), served: make(chan error, 1)}
@@ -499,9 +499,28 @@ func TestDroppedMessages(t *testing.T) {
 		equal(t, "later cell", k.run(c, "print fine").Stream("stdout"), "fine\n")
 		equal(t, "control", k.request(c, kernel.Control, "kernel_info_request", nil)["status"], "ok")
 		equal(t, "cells that ran", len(k.fake.cells), 3)
-		for _, want := range []string{"doesn't fit the connection file's key", "msg_id came before", "without it"} {
+		for _, want := range []string{"doesn't fit the connection file's key", "it came before", "without it"} {
 			if !strings.Contains(k.log.String(), want) {
 				t.Errorf("no log line with %q in:\n%s", want, k.log)
+			}
+		}
+	})
+}
+
+// Clients of one session, such as a manager and its client, may use the same msg_id
+// for different messages; over one connection it is a replay.
+func TestSharedMessageIDs(t *testing.T) {
+	overTransports(t, func(t *testing.T, k *running) {
+		a, b := k.client(kerneltest.Options{}), k.client(kerneltest.Options{})
+		same := func(h *wire.Header) { h.MsgID = "session_1_0" }
+		for i, c := range []*kerneltest.Client{a, b, a} {
+			_, frames := c.Message("execute_request", kerneltest.Cell("print same"), same)
+			if err := c.SendFrames(kernel.Shell, frames); err != nil {
+				t.Fatal(err)
+			}
+			k.run(c, "print other")
+			if got, want := len(k.fake.cells), []int{2, 4, 5}[i]; got != want {
+				t.Errorf("message %d: %d cells have run, want %d", i, got, want)
 			}
 		}
 	})

@@ -46,7 +46,7 @@ type Header struct {
 }
 
 // Message is one Jupyter message. Decode fills every field; its byte slices alias
-// the frames. For Encode, Header and RawHeader are alternatives: RawHeader wins.
+// the frames, and Digest is their HMAC, also when messages go unsigned. For Encode, Header and RawHeader are alternatives: RawHeader wins.
 // Nil JSON parts are written as {}.
 type Message struct {
 	Identities [][]byte
@@ -56,6 +56,7 @@ type Message struct {
 	Metadata   json.RawMessage
 	Content    json.RawMessage
 	Buffers    [][]byte
+	Digest     [sha256.Size]byte
 }
 
 // ParentHeader parses the parent header; it is zero when there is none.
@@ -107,21 +108,24 @@ func NewCodec(key string) *Codec {
 	return c
 }
 
-// sign returns the hexadecimal signature of the four JSON frames.
-func (c *Codec) sign(parts [][]byte) []byte {
-	if !c.signed {
-		return []byte{}
-	}
+// digest is the HMAC of the four JSON frames.
+func (c *Codec) digest(parts [][]byte) (sum [sha256.Size]byte) {
 	mac := c.macs.Get().(hash.Hash)
 	mac.Reset()
 	for _, p := range parts {
 		mac.Write(p)
 	}
-	var sum [sha256.Size]byte
-	out := make([]byte, 2*sha256.Size)
-	hex.Encode(out, mac.Sum(sum[:0]))
+	mac.Sum(sum[:0])
 	c.macs.Put(mac)
-	return out
+	return sum
+}
+
+// signature is the signature frame for a digest.
+func (c *Codec) signature(digest [sha256.Size]byte) []byte {
+	if !c.signed {
+		return []byte{}
+	}
+	return hex.AppendEncode(nil, digest[:])
 }
 
 // Decode checks and parses one multipart message. The errors are *FormatError and
@@ -146,7 +150,8 @@ func (c *Codec) Decode(frames [][]byte) (*Message, error) {
 		return nil, &FormatError{"frames", "a signature and four JSON frames", fmt.Sprintf("%d frames after the delimiter", len(rest))}
 	}
 	parts := rest[1:5]
-	if c.signed && !hmac.Equal(rest[0], c.sign(parts)) {
+	digest := c.digest(parts)
+	if c.signed && !hmac.Equal(rest[0], c.signature(digest)) {
 		return nil, &SignatureError{string(rest[0][:min(len(rest[0]), 2*sha256.Size)])}
 	}
 	names := [4]string{"header", "parent_header", "metadata", "content"}
@@ -165,6 +170,7 @@ func (c *Codec) Decode(frames [][]byte) (*Message, error) {
 		Metadata:   parts[2],
 		Content:    parts[3],
 		Buffers:    rest[5:],
+		Digest:     digest,
 	}
 	if err := json.Unmarshal(parts[0], &m.Header); err != nil {
 		return nil, &FormatError{"header", "strings in its fields", err.Error()}
@@ -206,7 +212,9 @@ func (c *Codec) Encode(m *Message) [][]byte {
 	frames = append(frames, m.Identities...)
 	frames = append(frames, []byte(Delimiter), nil, header, object(m.Parent), object(m.Metadata), object(m.Content))
 	at := len(m.Identities)
-	frames[at+1] = c.sign(frames[at+2:])
+	if c.signed {
+		frames[at+1] = c.signature(c.digest(frames[at+2:]))
+	}
 	return append(frames, m.Buffers...)
 }
 
