@@ -20,6 +20,10 @@ type request struct {
 	identity string // where replies go
 	seq      uint64 // order of arrival, over all channels
 	after    func() // run after idle, or nil
+
+	// interrupted is done once the request has been interrupted; nil means never. An
+	// interrupted cell waits no longer for slow front ends.
+	interrupted context.Context
 }
 
 // A handler acts on a request and returns the content of the reply, or nil for
@@ -158,7 +162,11 @@ func (s *Server) publish(topic, msgType string, r *request, content json.RawMess
 	if extra != nil {
 		m.Metadata, m.Buffers = extra.Metadata, extra.Buffers
 	}
-	s.iopub.publish(s.codec.Encode(&m), essential)
+	hurry := context.Background()
+	if r != nil && r.interrupted != nil {
+		hurry = r.interrupted
+	}
+	s.iopub.publish(hurry, s.codec.Encode(&m), essential)
 }
 
 // kernelInfo answers without the interpreter's process, which may still be starting.

@@ -203,3 +203,19 @@ func TestManyQueuedCells(t *testing.T) {
 		}
 	})
 }
+
+// An interrupt is not held up by a subscriber that a cell waits for: the cell ends
+// although the subscriber has patience left.
+func TestInterruptWhileWaiting(t *testing.T) {
+	k := start(t, "memory", kernel.Options{})
+	c := k.client(kerneltest.Options{Topics: []string{"kernel"}}) // status, not streams
+	deadSubscriber(t, k)
+	x := k.send(c, kernel.Shell, "execute_request", kerneltest.Cell("flood 1000000"), "")
+	x.Until(k.ctx, func(outputs []*wire.Message) bool { return len(outputs) >= 2 })
+	time.Sleep(100 * time.Millisecond) // by now the queue is full
+	k.server.Interrupt()
+	equal(t, "ename", k.wait(x).Content()["ename"], "interrupted")
+	if strings.Contains(k.log.String(), "patience_left=0s") {
+		t.Error("the cell went on until the subscriber's patience was used up")
+	}
+}

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"time"
@@ -67,17 +68,17 @@ func (s *subscriber) read(n int) {
 // wait holds a publisher back until n bytes fit, unless the subscriber has used up
 // its patience. since is when the publisher began to wait for the subscribers that are
 // behind: one that still is when its turn comes has been so for as long.
-func (s *subscriber) wait(n int, since time.Time) {
+func (s *subscriber) wait(hurry context.Context, n int, since time.Time) {
 	s.smu.Lock()
 	allowance, lagging := s.allowance, s.lagging
 	s.smu.Unlock()
-	if lagging || s.outbox.wait(n, outputQueueBytes, 0) {
+	if lagging || s.outbox.wait(hurry, n, outputQueueBytes, 0) {
 		return
 	}
-	room := s.outbox.wait(n, outputQueueBytes, allowance-time.Since(since))
+	room := s.outbox.wait(hurry, n, outputQueueBytes, allowance-time.Since(since))
 	s.smu.Lock()
 	s.allowance = max(0, s.allowance-time.Since(since))
-	if !room {
+	if !room && hurry.Err() == nil {
 		s.lagging = true
 	}
 	s.smu.Unlock()
@@ -128,14 +129,15 @@ func (s *subscriber) wants(topic string) bool {
 
 // publish sends one message, its topic as first frame, to all who want it. Output
 // (essential false) waits for subscribers that are behind, and is lost to lagging
-// ones; an essential message is small and neither waits nor is lost.
-func (b *broadcaster) publish(frames [][]byte, essential bool) {
+// ones; an essential message is small and neither waits nor is lost. The wait ends
+// when hurry is done.
+func (b *broadcaster) publish(hurry context.Context, frames [][]byte, essential bool) {
 	topic := string(frames[0])
 	limit := outputQueueBytes
 	if essential {
 		limit += statusQueueBytes
 	} else {
-		b.waitForRoom(topic, messageBytes(frames))
+		b.waitForRoom(hurry, topic, messageBytes(frames))
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,10 +153,10 @@ func (b *broadcaster) publish(frames [][]byte, essential bool) {
 		default:
 			s.smu.Lock()
 			s.lost++
-			lost := s.lost
+			lost, left := s.lost, s.allowance
 			s.smu.Unlock()
 			if lost == 1 {
-				b.log("a subscriber reads too slowly; output is lost to it", "waiting", s.waiting())
+				b.log("a subscriber reads too slowly; output is lost to it", "waiting", s.waiting(), "patience_left", left)
 			}
 		}
 		total += s.waiting()
@@ -170,7 +172,21 @@ func (b *broadcaster) publish(frames [][]byte, essential bool) {
 	}
 }
 
-func (b *broadcaster) waitForRoom(topic string, n int) {
+// closeLagging disconnects those who wouldn't take what is queued in time.
+func (b *broadcaster) closeLagging() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for s := range b.subscribers {
+		s.smu.Lock()
+		lagging := s.lagging
+		s.smu.Unlock()
+		if lagging {
+			s.close()
+		}
+	}
+}
+
+func (b *broadcaster) waitForRoom(hurry context.Context, topic string, n int) {
 	var behind []*subscriber
 	b.mu.Lock()
 	for s := range b.subscribers {
@@ -181,7 +197,7 @@ func (b *broadcaster) waitForRoom(topic string, n int) {
 	b.mu.Unlock()
 	since := time.Now()
 	for _, s := range behind {
-		s.wait(n, since)
+		s.wait(hurry, n, since)
 	}
 }
 

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -64,9 +65,9 @@ func (o *outbox) put(frames [][]byte, limit int) bool {
 	return true
 }
 
-// wait blocks until n more bytes fit below limit, for at most the given time; it
-// says whether there is room (or nobody any more).
-func (o *outbox) wait(n, limit int, most time.Duration) bool {
+// wait blocks until n more bytes fit below limit, for at most the given time and no
+// longer than hurry; it says whether there is room (or nobody any more).
+func (o *outbox) wait(hurry context.Context, n, limit int, most time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	room := func() bool { return o.closed || o.ending || o.bytes == 0 || o.bytes+n <= limit }
@@ -74,13 +75,14 @@ func (o *outbox) wait(n, limit int, most time.Duration) bool {
 		return room()
 	}
 	over := false
-	timer := time.AfterFunc(most, func() {
+	end := func() {
 		o.mu.Lock()
 		over = true
 		o.change.Broadcast()
 		o.mu.Unlock()
-	})
-	defer timer.Stop()
+	}
+	defer time.AfterFunc(most, end).Stop()
+	defer context.AfterFunc(hurry, end)()
 	for !over && !room() {
 		o.change.Wait()
 	}

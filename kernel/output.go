@@ -23,9 +23,10 @@ func (r *request) origin() *request {
 	identities := make([][]byte, len(r.Identities))
 	copy(identities, r.Identities)
 	return &request{
-		Message:  &wire.Message{Header: r.Header, RawHeader: r.RawHeader, Identities: identities},
-		channel:  r.channel,
-		identity: r.identity,
+		Message:     &wire.Message{Header: r.Header, RawHeader: r.RawHeader, Identities: identities},
+		channel:     r.channel,
+		identity:    r.identity,
+		interrupted: r.interrupted,
 	}
 }
 

@@ -82,7 +82,9 @@ func (sh *shell) run(ctx context.Context) {
 			continue
 		}
 		rctx, cancel := context.WithCancel(ctx)
-		sh.cancel = cancel
+		interrupted, interrupt := context.WithCancel(context.Background())
+		r.interrupted = interrupted
+		sh.cancel = func() { cancel(); interrupt() }
 		sh.mu.Unlock()
 
 		sh.server.handle(rctx, r)

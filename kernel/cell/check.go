@@ -46,6 +46,7 @@ type CompileError struct {
 	Line   int // 0 where there is none
 	Col    int
 	Msg    string
+	at     token.Position // also where that is in another cell
 }
 
 func (e *CompileError) Error() string {
@@ -59,8 +60,110 @@ func (e *CompileError) Error() string {
 const maxErrors = 10
 
 // check parses and checks a cell against the table, and changes nothing but names
-// of what it hides; undo gives those back.
+// of what it hides; undo gives those back. Functions of earlier cells that name
+// something which the cell declares anew are compiled again with it, where they
+// still can be: a redefined function reaches its earlier callers.
 func (t *table) check(fset *token.FileSet, src *source, expression bool) (u *unit, undo func(), errs []*CompileError) {
+	var again []*decl
+	var first []*CompileError
+	dropped := map[*decl]bool{}
+	for {
+		u, undo, errs = t.checkWith(fset, src, expression, again)
+		if len(errs) == 0 {
+			more := slices.DeleteFunc(u.dependents(dropped), func(d *decl) bool { return slices.Contains(again, d) })
+			if len(more) == 0 {
+				return u, undo, nil
+			}
+			undo()
+			again = append(again, more...)
+			continue
+		}
+		if len(again) == 0 {
+			// The faults may be those of functions that still mean the old names.
+			if first != nil {
+				return nil, undo, first
+			}
+			first = errs
+			if u != nil && u.info != nil {
+				again = u.dependents(dropped)
+			}
+			if len(again) == 0 {
+				return nil, undo, errs
+			}
+			undo()
+			continue
+		}
+		// Those whose text doesn't fit the new declarations keep the old.
+		kept := slices.DeleteFunc(slices.Clone(again), func(d *decl) bool {
+			bad := slices.ContainsFunc(errs, func(e *CompileError) bool { return d.holds(e.at) })
+			dropped[d] = dropped[d] || bad
+			return bad
+		})
+		if len(kept) == len(again) {
+			return nil, undo, errs
+		}
+		undo()
+		again = kept
+	}
+}
+
+// holds says whether a position is in d's text.
+func (d *decl) holds(p token.Position) bool {
+	return p.Filename == d.src.name && p.Line >= d.line && p.Line <= d.line+strings.Count(d.text, "\n")
+}
+
+// dependents are the current functions of earlier cells that name what this cell
+// declares anew.
+func (u *unit) dependents(dropped map[*decl]bool) []*decl {
+	t := u.table
+	replaced := map[*decl]bool{}
+	for _, d := range u.fresh {
+		if u.alias[d] != nil {
+			continue
+		}
+		if d.kind == methodKind {
+			if d.recv != nil {
+				if old := t.methods[d.recv][d.name]; old != nil {
+					replaced[old] = true
+				}
+			}
+		} else if old := t.current[d.name]; old != nil {
+			replaced[old] = true
+		}
+	}
+	if len(replaced) == 0 {
+		return nil
+	}
+	var out []*decl
+	for _, d := range t.all {
+		if d.fn == nil || replaced[d] || dropped[d] || d.text == "" {
+			continue
+		}
+		if d.kind == funcKind && t.current[d.name] != d || d.kind == methodKind && t.methods[d.recv][d.name] != d {
+			continue
+		}
+		for x := range d.uses {
+			if replaced[x] {
+				out = append(out, d)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// reparse gives a kept function's tree anew.
+func (d *decl) reparse(fset *token.FileSet) *ast.FuncDecl {
+	at := "//line " + d.src.name + ":" + strconv.Itoa(d.line) + ":" + strconv.Itoa(d.col) + "\n"
+	f, err := parser.ParseFile(fset, d.src.name, "package main\n"+at+d.text, parser.SkipObjectResolution)
+	if err != nil || len(f.Decls) != 1 {
+		return nil
+	}
+	fn, _ := f.Decls[0].(*ast.FuncDecl)
+	return fn
+}
+
+func (t *table) checkWith(fset *token.FileSet, src *source, expression bool, again []*decl) (u *unit, undo func(), errs []*CompileError) {
 	u = &unit{
 		table: t, src: src, fset: fset, vars: map[*ast.Ident]*decl{}, alias: map[*decl]*decl{},
 		named: map[types.Object]*decl{}, uses: map[*decl]bool{}, imports: maps.Clone(t.imports), dots: slices.Clone(t.dots),
@@ -102,6 +205,17 @@ func (t *table) check(fset *token.FileSet, src *source, expression bool) (u *uni
 	if errs := u.collect(); errs != nil {
 		return nil, undo, errs
 	}
+	for _, old := range again {
+		if fn := old.reparse(fset); fn != nil {
+			d := *old
+			d.id, d.fn, d.file, d.run, d.home, d.lowered = t.next(), fn, d.name, "", nil, nil
+			d.pos, d.uses, d.refs, d.packages, d.recv = fn.Pos(), map[*decl]bool{}, nil, nil, nil
+			u.fresh = append(u.fresh, &d)
+			u.decls = append(u.decls, fn)
+			u.text[fn] = &d
+			u.again = append(u.again, &d)
+		}
+	}
 	// A new declaration hides the old one.
 	for _, d := range u.fresh {
 		if old := t.current[d.name]; old != nil && d.kind != methodKind && old.file == d.name {
@@ -118,22 +232,16 @@ func (t *table) check(fset *token.FileSet, src *source, expression bool) (u *uni
 			show = !call && (recv == nil || recv.Op != token.ARROW)
 		}
 	}
-	except := map[*decl]bool{}
-	for attempt := 0; ; attempt++ {
-		errs, retry := u.run(show, except)
-		if retry == retryShow && !show {
-			show = true
-			continue
-		}
-		if len(errs) > 0 {
-			return nil, undo, errs
-		}
-		break
+	errs, retry := u.run(show)
+	if retry == retryShow {
+		errs, _ = u.run(true)
+	}
+	if len(errs) > 0 {
+		return u, undo, errs
 	}
 	if errs := u.bind(); errs != nil {
-		return nil, undo, errs
+		return u, undo, errs
 	}
-	u.recompile(except)
 	return u, undo, nil
 }
 
@@ -168,7 +276,7 @@ const (
 
 func (u *unit) at(pos token.Pos, msg string) *CompileError {
 	p := u.fset.Position(pos)
-	e := &CompileError{Source: u.src, Msg: unmark(msg)}
+	e := &CompileError{Source: u.src, Msg: unmark(msg), at: p}
 	if p.Filename == u.src.name {
 		e.Line, e.Col = p.Line, p.Column
 	}
@@ -463,14 +571,14 @@ func (u *unit) file(show bool) *ast.File {
 }
 
 // run checks the cell once.
-func (u *unit) run(show bool, except map[*decl]bool) (errs []*CompileError, retry retryKind) {
+func (u *unit) run(show bool) (errs []*CompileError, retry retryKind) {
 	t := u.table
 	if err := u.addMissing(); err != nil {
 		return []*CompileError{err}, retryNone
 	}
 	// Names of the table are all in the file of old declarations; a method that
 	// the cell declares again is left out there.
-	skip := maps.Clone(except)
+	skip := map[*decl]bool{}
 	for _, d := range u.fresh {
 		if d.kind == methodKind {
 			if r := t.current[receiverName(d.fn)]; r != nil && r.file == r.name {
@@ -848,10 +956,6 @@ func clearPositions(e ast.Expr) {
 		return true
 	})
 }
-
-// recompile finds the functions of earlier cells that named something declared
-// anew. (A hook for late binding: eval compiles them again.)
-func (u *unit) recompile(except map[*decl]bool) {}
 
 func syntaxErrors(src *source, err error) []*CompileError {
 	var out []*CompileError

@@ -31,7 +31,7 @@ func explainDeath(state, crash string, killed bool) *kernel.CellError {
 			return fail("fatal error", strings.TrimPrefix(line, "fatal error: "))
 		case strings.HasPrefix(line, "panic: "):
 			v := strings.TrimPrefix(line, "panic: ")
-			v = strings.TrimSuffix(v, " [recovered]")
+			v, _, _ = strings.Cut(v, " [recovered")
 			return fail("panic", v+" (in a goroutine)")
 		case strings.HasPrefix(line, "SIGSEGV"), strings.HasPrefix(line, "unexpected fault address"):
 			return fail("fatal error", "segmentation violation")

@@ -3,7 +3,6 @@ package cell
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -84,9 +83,6 @@ func (s *shell) panicError(run *interp.Run, err error) *kernel.CellError {
 		return &kernel.CellError{Name: "panic", Value: err.Error(), Traceback: []string{err.Error()}}
 	}
 	value := panicText(p.Value)
-	if _, ok := p.Value.(reflect.Value); ok && run.PanicText() != "" {
-		value = run.PanicText()
-	}
 	e := &kernel.CellError{Name: "panic", Value: value, Traceback: []string{bold + "panic: " + reset + value}}
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
@@ -109,10 +105,6 @@ func (s *shell) panicError(run *interp.Run, err error) *kernel.CellError {
 // panicText words a panic's value as the Go runtime does.
 func panicText(v any) string {
 	switch v := v.(type) {
-	case reflect.Value:
-		if v.IsValid() && v.CanInterface() {
-			return panicText(v.Interface())
-		}
 	case runtime.Error:
 		return v.Error()
 	case error:

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"os"
 	"path"
 	"reflect"
-	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -73,12 +71,16 @@ func newShell(c *child, main *shell) (*shell, error) {
 		"time/time": {"Sleep": reflect.ValueOf(c.sleep)},
 		"os/os":     {"Exit": reflect.ValueOf(c.exit)},
 		path.Join(internalPath, internalPath): {
-			"Show":  reflect.ValueOf(c.show),
-			"Clear": reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
+			"Show":     reflect.ValueOf(c.show),
+			"ShowText": reflect.ValueOf(c.showText),
+			"Clear":    reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
 		},
 		path.Join(c.bindings.Package, c.bindings.Package): exports,
 	}); err != nil {
 		return nil, fmt.Errorf("cell: interpreter: %w", err)
+	}
+	for name, f := range c.made.printing(streamWriter{c, "stdout"}) {
+		s.interp.Replace("fmt", name, reflect.ValueOf(f))
 	}
 	if main == nil {
 		lib, err := newLibrary(func(p string) bool {
@@ -137,6 +139,22 @@ func (c *child) show(values ...any) {
 	o.Result(b)
 }
 
+// showText shows a value by what its own interpreted method says.
+func (c *child) showText(v any, text func() string) {
+	s, ok := func() (s string, ok bool) {
+		defer func() { recover() }()
+		return text(), true
+	}()
+	if !ok {
+		c.show(v)
+		return
+	}
+	c.show(shownText(s))
+}
+
+// shownText is a text that is shown as it is.
+type shownText string
+
 // execute runs one cell and reports its end.
 func (s *shell) execute(o *cellOutput, d executeData) {
 	s.turn.Lock()
@@ -153,9 +171,6 @@ func (s *shell) supervise(o *cellOutput, f func() *kernel.CellError) {
 		// A fault of the checker's or of lowering's own ends the cell only.
 		defer func() {
 			if r := recover(); r != nil {
-				if os.Getenv("CELL_DEBUG") != "" {
-					fmt.Fprintln(os.Stdout, string(debug.Stack()))
-				}
 				end <- &kernel.CellError{Name: "kernel error", Value: fmt.Sprint(r), Traceback: []string{fmt.Sprintf("the cell could not be prepared: %v", r)}}
 			}
 		}()
@@ -274,6 +289,7 @@ func (s *shell) prepare(run *interp.Run, code string, count int, expression bool
 // gives the variables among it, which are theirs.
 func (s *shell) learn(run *interp.Run, u *unit) (shared []*decl, err error) {
 	seen := map[*decl]bool{}
+	var learned []*decl
 	f := &ast.File{Name: ast.NewIdent("main")}
 	paths := map[string]bool{}
 	var visit func(uses map[*decl]bool)
@@ -287,7 +303,7 @@ func (s *shell) learn(run *interp.Run, u *unit) (shared []*decl, err error) {
 				shared = append(shared, d)
 			}
 			if d.home != nil && !s.known[d] {
-				s.known[d] = true
+				learned = append(learned, d)
 				switch n := d.lowered.(type) {
 				case ast.Decl:
 					f.Decls = append(f.Decls, n)
@@ -316,16 +332,19 @@ func (s *shell) learn(run *interp.Run, u *unit) (shared []*decl, err error) {
 		imports = append(imports, importDecl(importAlias(p), p))
 	}
 	f.Decls = append(imports, f.Decls...)
-	return shared, s.compile(run, f)
+	if err := s.compile(run, f); err != nil {
+		return nil, err
+	}
+	for _, d := range learned {
+		s.known[d] = true
+	}
+	return shared, nil
 }
 
 // compile gives a file to the interpreter and declares what it has.
 func (s *shell) compile(run *interp.Run, f *ast.File) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			if os.Getenv("CELL_DEBUG") != "" {
-				fmt.Fprintln(os.Stdout, string(debug.Stack()))
-			}
 			err = fmt.Errorf("%v", r)
 		}
 	}()

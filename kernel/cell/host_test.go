@@ -283,7 +283,7 @@ for i := range 4 {
 select {}`, "fatal error", "concurrent map"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if raceEnabled && (c.name == "map" || c.name == "memory") {
+			if raceEnabled && (c.name == "map" || c.name == "memory" || c.name == "recursion") {
 				t.Skip("the race detector's runtime ends such a program in its own way")
 			}
 			l := newLab()

@@ -216,7 +216,40 @@ func (l *lowerer) show(e ast.Expr) []ast.Stmt {
 		}
 		return []ast.Stmt{a, call(args...)}
 	}
+	if m := textMethod(tv.Type, l.u.pkg); m != "" {
+		id := func() *ast.Ident { return &ast.Ident{Name: "r" + mark, NamePos: pos} }
+		f := &ast.FuncLit{Type: &ast.FuncType{Func: pos, Params: &ast.FieldList{}, Results: &ast.FieldList{List: []*ast.Field{{Type: &ast.Ident{Name: "string", NamePos: pos}}}}},
+			Body: &ast.BlockStmt{Lbrace: pos, Rbrace: pos, List: []ast.Stmt{&ast.ReturnStmt{Return: pos, Results: []ast.Expr{
+				&ast.CallExpr{Fun: &ast.SelectorExpr{X: id(), Sel: &ast.Ident{Name: m, NamePos: pos}}, Lparen: pos, Rparen: pos}}}}}}
+		return []ast.Stmt{
+			&ast.AssignStmt{Tok: token.DEFINE, TokPos: pos, Lhs: []ast.Expr{id()}, Rhs: []ast.Expr{x}},
+			&ast.ExprStmt{X: &ast.CallExpr{Fun: l.internal("ShowText", pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{id(), f}}},
+		}
+	}
 	return []ast.Stmt{call(x)}
+}
+
+// textMethod is the method by which a value of a cell's own type shows itself, or
+// "": what is interpreted has no methods that package fmt could find.
+func textMethod(t types.Type, pkg *types.Package) string {
+	n, _ := types.Unalias(t).(*types.Named)
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		n, _ = types.Unalias(p.Elem()).(*types.Named)
+	}
+	if n == nil || n.Obj().Pkg() != pkg && !types.IsInterface(n) {
+		return ""
+	}
+	for _, name := range []string{"Error", "String"} {
+		o, _, _ := types.LookupFieldOrMethod(t, false, pkg, name)
+		f, ok := o.(*types.Func)
+		if !ok {
+			continue
+		}
+		if s := f.Signature(); s.Params().Len() == 0 && s.Results().Len() == 1 && types.Identical(s.Results().At(0).Type(), types.Typ[types.String]) {
+			return name
+		}
+	}
+	return ""
 }
 
 // prints says whether e is a call of fmt's printing functions, whose count of

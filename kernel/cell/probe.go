@@ -51,7 +51,7 @@ func (t *table) probe(fset *token.FileSet, src *source) *unit {
 			u.result = x.X
 		}
 	}
-	u.run(true, map[*decl]bool{})
+	u.run(true)
 	u.name()
 	for i := len(undos) - 1; i >= 0; i-- {
 		undos[i]()

@@ -21,7 +21,6 @@ type Run struct {
 
 	// Trace has the positions of the panic that ended the run, innermost first.
 	trace atomic.Pointer[[]TraceFrame]
-	text  atomic.Pointer[string]
 }
 
 // NewRun returns a Run that has not been stopped.
@@ -58,15 +57,6 @@ func (r *Run) Trace() []TraceFrame {
 		return *p
 	}
 	return nil
-}
-
-// PanicText is what the value of the last call of panic says of itself, where its
-// methods are interpreted; else "".
-func (r *Run) PanicText() string {
-	if p := r.text.Load(); p != nil {
-		return *p
-	}
-	return ""
 }
 
 func (r *Run) addTrace(t TraceFrame) {
@@ -150,3 +140,32 @@ func (interp *Interpreter) Call(run *Run, name string) (err error) {
 	runCfg(s.node.child[3].start, f, s.node, nil)
 	return nil
 }
+
+// Replace puts f in the place of a function of an imported package, with what the
+// interpreter knows about the function's arguments.
+func (interp *Interpreter) Replace(pkg, name string, f reflect.Value) {
+	p := interp.binPkg[pkg]
+	if p == nil {
+		return
+	}
+	for k, types := range interp.mapTypes {
+		if k == p[name] {
+			interp.mapTypes[f] = types
+			break
+		}
+	}
+	p[name] = f
+}
+
+// Unwrap gives the value inside v where v is how this package keeps a value of an
+// interpreted interface type.
+func Unwrap(v reflect.Value) reflect.Value {
+	for v.IsValid() && v.Type() == valueInterfaceType && v.CanInterface() {
+		v = v.Interface().(valueInterface).value
+	}
+	return v
+}
+
+// IsWrapped says whether t is how this package keeps values of interpreted
+// interface types.
+func IsWrapped(t reflect.Type) bool { return t == valueInterfaceType }

@@ -92,3 +92,46 @@ func getWrapperFor(n *node, t reflect.Type) (ok bool) {
 	defer func() { ok = recover() == nil }()
 	return getWrapper(n, t) != nil
 }
+
+// A PanicValue is what a call of panic in interpreted code panics with. recover in
+// interpreted code gives the value itself.
+type PanicValue struct {
+	Value reflect.Value
+	text  string // what the value's own interpreted method says
+}
+
+// Error is what a program that dies of the panic prints.
+func (p *PanicValue) Error() string {
+	if p.text != "" {
+		return p.text
+	}
+	v := Unwrap(p.Value)
+	if !v.IsValid() || !v.CanInterface() {
+		return "nil"
+	}
+	switch x := v.Interface().(type) {
+	case error:
+		return x.Error()
+	case fmt.Stringer:
+		return x.String()
+	default:
+		return fmt.Sprint(x)
+	}
+}
+
+// Unwrap lets errors.Is and errors.As see an error that was panicked with.
+func (p *PanicValue) Unwrap() error {
+	if v := Unwrap(p.Value); v.IsValid() && v.CanInterface() {
+		if e, ok := v.Interface().(error); ok {
+			return e
+		}
+	}
+	return nil
+}
+
+func recoveredValue(v any) reflect.Value {
+	if p, ok := v.(*PanicValue); ok {
+		return reflect.ValueOf(p.Value)
+	}
+	return reflect.ValueOf(v)
+}

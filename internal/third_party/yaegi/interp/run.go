@@ -913,9 +913,9 @@ func _recover(n *node) {
 		}
 
 		if isEmptyInterface(n.typ) {
-			dest(f).Set(reflect.ValueOf(f.anc.recovered))
+			dest(f).Set(recoveredValue(f.anc.recovered))
 		} else {
-			dest(f).Set(reflect.ValueOf(valueInterface{n, reflect.ValueOf(f.anc.recovered)}))
+			dest(f).Set(reflect.ValueOf(valueInterface{n, recoveredValue(f.anc.recovered)}))
 		}
 		f.anc.recovered = nil
 		f.run.resetTrace()
@@ -929,13 +929,11 @@ func _panic(n *node) {
 
 	n.exec = func(f *frame) bltn {
 		f.run.resetTrace()
-		f.run.text.Store(nil)
-		v := value(f)
+		p := &PanicValue{Value: value(f)}
 		if text != nil {
-			s := text(f)
-			f.run.text.Store(&s)
+			p.text = text(f)
 		}
-		panic(v)
+		panic(p)
 	}
 }
 

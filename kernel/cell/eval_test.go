@@ -1,0 +1,114 @@
+//go:build unix
+
+package cell
+
+import (
+	"strings"
+	"testing"
+
+	"deltafin/kernel"
+)
+
+// A session is cells run one after the other in one child, each with what it
+// prints and shows ("stdout:…|result:…"), or "error:" and a part of the error.
+type session []struct{ code, want string }
+
+func TestSessions(t *testing.T) {
+	for name, s := range map[string]session{
+		"redeclare": {
+			{"x := 1\nx := 2\nx", "result:2"},
+			{"x := \"text\"\nx", "result:text"},
+			{"func f() int { return len(x) }\nf()", "result:4"},
+			{"func f() string { return x + x }\nf()", "result:texttext"},
+			{"type t struct{ a int }\nv := t{1}", ""},
+			{"type t struct{ a, b int }\nt{1, 2}", "result:{a:1 b:2}"},
+			{"v", "result:{a:1}"},
+		},
+		"late binding": {
+			{"func inner() int { return 1 }\nfunc outer() int { return inner() + rate }\nrate := 10", ""},
+			{"func inner() int { return 2 }", ""},
+			{"outer()", "result:12"},
+			{"rate := 20\nouter()", "result:22"},
+			{"func inner() string { return \"no\" }\nouter()", "result:22"},
+			{"type p struct{ n int }\nfunc (x p) get() int { return x.n }\nfunc mk() p { return p{n: 3} }", ""},
+			{"type p struct{ n, m int }\nmk().get() + mk().m", "result:3"},
+		},
+		"mixed": {
+			{"show(total)\ntotal := 2\nfunc show(n int) { fmt.Println(n + limit) }\nconst limit = 5\ntotal", "stdout:5\n|result:2"},
+			{"import str \"strings\"\nstr.ToUpper(\"a\")", "result:A"},
+			{"str.Repeat(\"b\", 2)", "result:bb"},
+			{"import . \"strings\"\nToLower(\"C\")", "result:c"},
+			{"// only a comment", ""},
+			{"", ""},
+			{"func main() { fmt.Println(\"main\") }", "stdout:main\n"},
+			{"package main\n\nfunc main() { fmt.Println(\"again\") }", "stdout:again\n"},
+		},
+		"results": {
+			{"strconv.Atoi(\"12\")", "result:12, <nil>"},
+			{"errors.New(\"e\")", "result:e"},
+			{"[]int{1, 2}", "result:[1 2]"},
+			{"x := 3;", ""},
+			{"x + 1;", ""},
+			{"type deg float64\nfunc (d deg) String() string { return fmt.Sprintf(\"%.1f°\", float64(d)) }\ndeg(3)", "result:3.0°"},
+			{"make([]int, 500)[:3]", "result:[0 0 0]"},
+			{"len(fmt.Sprint(make([]int, 500)))", "result:1001"},
+			{"map[string]int{\"b\": 1, \"a\": 2}", "result:map[a:2 b:1]"},
+			{"var e error\ne", "result:<nil>"},
+			{"func nothing() {}\nnothing()", ""},
+			{"5 > 3", "result:true"},
+		},
+		"generics": {
+			{"type num interface{ ~int | ~float64 }\nfunc sum[T num](xs ...T) (s T) { for _, x := range xs { s += x }; return }\nsum(1, 2, 3)", "result:6"},
+			{"sum(1.5, 2)", "result:3.5"},
+			{"type stack[T any] struct{ xs []T }\nfunc (s *stack[T]) push(x T) { s.xs = append(s.xs, x) }\nfunc (s *stack[T]) pop() (T, bool) {\n\tvar zero T\n\tif len(s.xs) == 0 { return zero, false }\n\tx := s.xs[len(s.xs)-1]\n\ts.xs = s.xs[:len(s.xs)-1]\n\treturn x, true\n}", ""},
+			{"s := &stack[string]{}\ns.push(\"a\")\ns.push(\"b\")\ns.pop()", "result:b, true"},
+			{"xs := []int{3, 1, 2}\nslices.Sort(xs)\nxs", "result:[1 2 3]"},
+			{"slices.Sorted(maps.Keys(map[string]int{\"z\": 1, \"y\": 2}))", "result:[y z]"},
+			{"slices.IndexFunc(xs, func(x int) bool { return x == 3 })", "result:2"},
+			{"sum(\"a\")", "error:string does not satisfy num"},
+		},
+		"range": {
+			{"for i := range 3 { fmt.Print(i) }", "stdout:012"},
+			{"func count(n int) iter.Seq[int] {\n\treturn func(yield func(int) bool) {\n\t\tfor i := range n {\n\t\t\tif !yield(i) { return }\n\t\t}\n\t}\n}", ""},
+			{"for i := range count(10) {\n\tif i == 1 { continue }\n\tif i == 4 { break }\n\tfmt.Print(i)\n}", "stdout:023"},
+			{"func first(n int) int {\n\tfor i := range count(10) {\n\t\tfor range count(3) {\n\t\t\tif i == n { return i * 100 }\n\t\t}\n\t}\n\treturn -1\n}\nfirst(7)", "result:700"},
+			{"outer:\nfor i := range count(3) {\n\tfor j := range count(3) {\n\t\tif j == 1 { continue outer }\n\t\tif i == 2 { break outer }\n\t\tfmt.Print(i, j, \" \")\n\t}\n}", "stdout:0 0 1 0 "},
+			{"for i, w := range slices.Backward([]string{\"a\", \"b\"}) { fmt.Print(i, w) }", "stdout:1b0a"},
+			{"var fs []func() int\nfor i := 0; i < 3; i++ { fs = append(fs, func() int { return i }) }\nfs[0]() + fs[2]()", "result:2"},
+		},
+		"errors keep what ran": {
+			{"a := 1\nb := []int{}\nfmt.Println(\"ran\")\nb[a] = 1\nc := 2", "error:index out of range [1] with length 0"},
+			{"a", "result:1"},
+			{"var m map[string]int\nm[\"x\"] = 1", "error:assignment to entry in nil map"},
+			{"type E struct{ code int }\nfunc (e E) Error() string { return fmt.Sprint(\"code \", e.code) }\npanic(E{7})", "error:code 7"},
+			{"func() (err error) {\n\tdefer func() {\n\t\tif e, ok := recover().(error); ok { err = e }\n\t}()\n\tvar p *E\n\t_ = p.code\n\treturn nil\n}()", "result:runtime error: invalid memory address or nil pointer dereference"},
+			{"func() any { var r any; func() { defer func() { r = recover() }(); panic(\"text\") }(); return r }()", "result:text"},
+			{"var v any = 3\nv.(string)", "error:interface conversion"},
+			{"func unused() {\n\tz := 1\n}", "error:declared and not used: z"},
+			{"import \"no/such\"", "error:no/such"},
+			{"nope.Nope()", "error:undefined: nope"},
+			{"1 + 1", "result:2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t, nil)
+			for i, c := range s {
+				r := newRecord()
+				e := h.Execute(t.Context(), kernel.Cell{Code: c.code, ExecutionCount: i + 1}, r)
+				if want, ok := strings.CutPrefix(c.want, "error:"); ok {
+					if e == nil || !strings.Contains(e.Value, want) {
+						t.Errorf("%s\nerror %v, want %q", c.code, e, want)
+					}
+					if e != nil && strings.Contains(strings.Join(e.Traceback, "\n"), mark) {
+						t.Errorf("%s\ntraceback shows made names: %q", c.code, e.Traceback)
+					}
+					continue
+				}
+				if e != nil || r.text() != c.want {
+					t.Errorf("%s\nerror %v, got %q, want %q", c.code, e, r.text(), c.want)
+				}
+			}
+		})
+	}
+}
