@@ -74,6 +74,8 @@ generated: go ## check that generated assembly is what its generator writes
 noasm: go ## run the exactness tests with the portable code alone
 	$(GOTEST) -short -tags noasm $(EXACT)
 
+# qemu-user reports the fault of a file cut short under its mapping without its
+# address, which hardware gives: that one test is left to real machines.
 .PHONY: arm64
 arm64: go ## run the exactness tests for arm64 (under qemu where needed)
 	@set -e; case "$$($(GO) env GOHOSTARCH)/$$($(GO) env GOHOSTOS)" in \
@@ -82,7 +84,7 @@ arm64: go ## run the exactness tests for arm64 (under qemu where needed)
 		echo "arm64 under $$qemu"; \
 		bin=$$(mktemp -d); trap 'rm -rf "$$bin"' EXIT; \
 		$(GO) build -o "$$bin/gotest" ./tools/gotest; \
-		GOARCH=arm64 "$$bin/gotest" -short -exec "$$qemu" $(EXACT) ;; \
+		GOARCH=arm64 "$$bin/gotest" -short -exec "$$qemu" -skip '^TestTruncatedUnderMapping$$' $(EXACT) ;; \
 	*) echo "arm64: skipped, for this system is neither arm64 nor Linux (qemu-user runs there)" ;; \
 	esac
 
