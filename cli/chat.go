@@ -222,7 +222,7 @@ func (c chatCmd) answer(ctx context.Context, p *process, r *rig.Rig, in *xtml.In
 		g.Text = message.Text()
 		err = p.printJSON(answered{*g, message.Reasoning, message})
 	} else {
-		if !strings.HasSuffix(said, "\n") {
+		if said != "" && !strings.HasSuffix(said, "\n") {
 			p.print("\n")
 		}
 		p.summarize(g)

@@ -127,8 +127,6 @@ func checkIDs(t *tokenizer.Tokenizer, ids []int) error {
 // lines answers each line of standard input with a line. A bad line ends it, with
 // the answers of those before it written.
 func (c tokenizeCmd) lines(p *process, t *tokenizer.Tokenizer) error {
-	ctx, stop := p.interruptible()
-	defer stop()
 	out := bufio.NewWriter(p.stdout)
 	defer out.Flush()
 	encoder := json.NewEncoder(out)
@@ -139,9 +137,6 @@ func (c tokenizeCmd) lines(p *process, t *tokenizer.Tokenizer) error {
 		if readErr != nil && !errors.Is(readErr, io.EOF) {
 			return readErr
 		}
-		if ctx.Err() != nil {
-			return errInterrupted
-		}
 		if len(bytes.TrimSpace(line)) > 0 {
 			answer, err := c.line(t, line)
 			if err != nil {
@@ -149,6 +144,9 @@ func (c tokenizeCmd) lines(p *process, t *tokenizer.Tokenizer) error {
 			}
 			if err := encoder.Encode(answer); err != nil {
 				return err
+			}
+			if in.Buffered() == 0 { // whoever writes the lines may wait for the answer
+				out.Flush()
 			}
 		}
 		if readErr != nil {
