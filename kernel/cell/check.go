@@ -32,6 +32,7 @@ type unit struct {
 	uses    map[*decl]bool // by the statements
 	main    *decl
 	bodies  map[*types.Func]*ast.FuncDecl // generic ones
+	program bool                          // the cell has a package clause
 	probing bool                          // for completion or inspection
 	inits   []*decl
 
@@ -181,6 +182,7 @@ func (t *table) checkWith(fset *token.FileSet, src *source, expression bool, aga
 		return nil, undo, syntaxErrors(src, err)
 	}
 	u.silent = silent && !expression
+	u.program = strings.HasPrefix(strings.TrimSpace(src.text), "package ")
 	if expression && (len(pieces) != 1 || len(pieces[0].stmt) != 1) {
 		return nil, undo, []*CompileError{{Source: src, Msg: "expected one expression"}}
 	}

@@ -45,8 +45,9 @@ type lowerer struct {
 	info  *types.Info
 	subst map[*types.TypeParam]types.Type
 
-	funcs []*types.Signature // around what is being lowered, innermost last
-	outer map[string]bool    // labels of the loops around it
+	funcs  []*types.Signature // around what is being lowered, innermost last
+	called map[ast.Expr]bool  // functions of calls
+	outer  map[string]bool    // labels of the loops around it
 
 	instances map[string]*decl // new ones, by key
 	made      []*decl
@@ -54,7 +55,7 @@ type lowerer struct {
 
 // lower writes a checked cell for the interpreter. It leaves u's tree as it is.
 func lower(u *unit) *lowered {
-	l := &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}}
+	l := &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}, called: map[ast.Expr]bool{}}
 	t := u.table
 	for _, d := range u.fresh {
 		if u.alias[d] == nil && d.kind != methodKind && d.run == "" {
@@ -80,7 +81,7 @@ func lower(u *unit) *lowered {
 		}
 	}
 	var body []ast.Stmt
-	for i, s := range u.body {
+	for i, s := range u.ordered() {
 		switch s := s.(type) {
 		case *ast.AssignStmt:
 			if s.Tok == token.DEFINE {
@@ -139,6 +140,38 @@ func lower(u *unit) *lowered {
 		imports = append(imports, importDecl(importAlias(p), p))
 	}
 	f.Decls = append(imports, f.Decls...)
+	return out
+}
+
+// ordered are the statements as they run: those of a whole program, which are its
+// variables, in the order of initialization.
+func (u *unit) ordered() []ast.Stmt {
+	if !u.program {
+		return u.body
+	}
+	var out []ast.Stmt
+	done := map[ast.Node]bool{}
+	for _, in := range u.info.InitOrder {
+		for _, s := range u.body {
+			d, ok := s.(*ast.DeclStmt)
+			if !ok || d.Decl.(*ast.GenDecl).Tok != token.VAR {
+				return u.body
+			}
+			for _, sp := range d.Decl.(*ast.GenDecl).Specs {
+				if sp.Pos() <= in.Rhs.Pos() && in.Rhs.End() <= sp.End() && !done[sp] {
+					done[sp] = true
+					out = append(out, &ast.DeclStmt{Decl: &ast.GenDecl{Tok: token.VAR, TokPos: s.Pos(), Specs: []ast.Spec{sp}}})
+				}
+			}
+		}
+	}
+	for _, s := range u.body {
+		for _, sp := range s.(*ast.DeclStmt).Decl.(*ast.GenDecl).Specs {
+			if !done[sp] {
+				out = append(out, &ast.DeclStmt{Decl: &ast.GenDecl{Tok: token.VAR, TokPos: s.Pos(), Specs: []ast.Spec{sp}}})
+			}
+		}
+	}
 	return out
 }
 
@@ -322,6 +355,12 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		}
 	case *ast.FuncLit:
 		return l.function(n, l.info.Types[n].Type)
+	case *ast.DeferStmt:
+		if s := l.deferred(n); s != nil {
+			return s
+		}
+	case *ast.StructType:
+		return l.structure(n)
 	case *ast.LabeledStmt:
 		l.outer[n.Label.Name] = true
 		if r, ok := n.Stmt.(*ast.RangeStmt); ok && l.overFunc(r) {
@@ -333,6 +372,104 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		}
 	}
 	return l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
+}
+
+// deferred computes a deferred call's arguments when the statement runs; the
+// interpreter would look at its variables when the call does.
+func (l *lowerer) deferred(s *ast.DeferStmt) ast.Stmt {
+	c, ok := l.node(s.Call).(*ast.CallExpr)
+	if !ok {
+		return nil
+	}
+	var list []ast.Stmt
+	for i, a := range s.Call.Args {
+		tv := l.info.Types[a]
+		if tv.Value != nil || tv.IsNil() || tv.IsType() || tv.Type == nil || i >= len(c.Args) {
+			continue
+		}
+		switch ast.Unparen(a).(type) {
+		case *ast.FuncLit, *ast.BasicLit:
+			continue
+		}
+		if _, ok := tv.Type.(*types.Tuple); ok {
+			return nil
+		}
+		id := func() *ast.Ident { return &ast.Ident{Name: "d" + mark + strconv.Itoa(i), NamePos: a.Pos()} }
+		list = append(list, &ast.AssignStmt{Tok: token.DEFINE, TokPos: a.Pos(), Lhs: []ast.Expr{id()}, Rhs: []ast.Expr{c.Args[i]}})
+		c.Args[i] = id()
+	}
+	d := &ast.DeferStmt{Defer: s.Defer, Call: c}
+	if list == nil {
+		return d
+	}
+	return &ast.BlockStmt{Lbrace: s.Defer, Rbrace: s.Defer, List: append(list, d)}
+}
+
+// hiddenTag keeps the unexported fields of interpreted structs, which are exported
+// ones in the interpreter, from being written.
+const hiddenTag = "`json:\"-\" xml:\"-\"`"
+
+// structure lowers a struct type.
+func (l *lowerer) structure(s *ast.StructType) ast.Node {
+	out := &ast.StructType{Struct: s.Struct, Fields: &ast.FieldList{Opening: s.Fields.Opening, Closing: s.Fields.Closing}}
+	for _, f := range s.Fields.List {
+		if len(f.Names) == 0 {
+			out.Fields.List = append(out.Fields.List, &ast.Field{Type: l.expr(f.Type), Tag: f.Tag})
+		}
+		for _, n := range f.Names {
+			x := &ast.Field{Names: []*ast.Ident{{Name: n.Name, NamePos: n.NamePos}}, Type: l.expr(f.Type), Tag: f.Tag}
+			if !n.IsExported() && n.Name != "_" {
+				x.Tag = &ast.BasicLit{Kind: token.STRING, Value: hiddenTag, ValuePos: n.NamePos}
+			}
+			out.Fields.List = append(out.Fields.List, x)
+		}
+	}
+	return out
+}
+
+// methodValue binds a method to a copy of its receiver now; the interpreter would
+// look at the receiver at each call.
+func (l *lowerer) methodValue(e *ast.SelectorExpr) ast.Expr {
+	sel := l.info.Selections[e]
+	if sel == nil || sel.Kind() != types.MethodVal || l.called[e] {
+		return nil
+	}
+	recv := l.concrete(sel.Recv())
+	n, _ := types.Unalias(recv).(*types.Named)
+	f, _ := sel.Obj().(*types.Func)
+	if n == nil || types.IsInterface(n) || n.Obj().Pkg() != l.u.pkg || f == nil {
+		return nil
+	}
+	if _, ptr := f.Signature().Recv().Type().(*types.Pointer); ptr {
+		return nil
+	}
+	sig, ok := l.concrete(l.info.Types[e].Type).(*types.Signature)
+	if !ok {
+		return nil
+	}
+	pos := e.Pos()
+	id := func(s string) *ast.Ident { return &ast.Ident{Name: s, NamePos: pos} }
+	typ := setPositions(ast.Expr(l.signature(sig)), pos).(*ast.FuncType)
+	call := &ast.CallExpr{Fun: &ast.SelectorExpr{X: id("x" + mark), Sel: id(e.Sel.Name)}, Lparen: pos, Rparen: pos}
+	for i, p := range typ.Params.List {
+		name := "p" + mark + strconv.Itoa(i)
+		p.Names = []*ast.Ident{id(name)}
+		call.Args = append(call.Args, id(name))
+	}
+	if sig.Variadic() {
+		call.Ellipsis = pos
+	}
+	var body ast.Stmt = &ast.ExprStmt{X: call}
+	if sig.Results().Len() > 0 {
+		body = &ast.ReturnStmt{Return: pos, Results: []ast.Expr{call}}
+	}
+	inner := &ast.FuncLit{Type: typ, Body: &ast.BlockStmt{Lbrace: pos, Rbrace: pos, List: []ast.Stmt{body}}}
+	outer := &ast.FuncLit{
+		Type: &ast.FuncType{Func: pos, Params: &ast.FieldList{List: []*ast.Field{{Names: []*ast.Ident{id("x" + mark)}, Type: setPositions(l.typeOf(recv), pos)}}},
+			Results: &ast.FieldList{List: []*ast.Field{{Type: setPositions(ast.Expr(l.signature(sig)), pos)}}}},
+		Body: &ast.BlockStmt{Lbrace: pos, Rbrace: pos, List: []ast.Stmt{&ast.ReturnStmt{Return: pos, Results: []ast.Expr{inner}}}},
+	}
+	return &ast.CallExpr{Fun: outer, Lparen: pos, Rparen: pos, Args: []ast.Expr{l.expr(e.X)}}
 }
 
 // aliases says whether a local declaration is only of aliases.
@@ -440,6 +577,7 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 		if b := l.builtin(e); b != nil {
 			return b
 		}
+		l.called[ast.Unparen(e.Fun)] = true
 	case *ast.Ident:
 		o := info.Uses[e]
 		if o == nil {
@@ -453,6 +591,9 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 				l.paths[path] = true
 				return &ast.SelectorExpr{X: &ast.Ident{Name: importAlias(path), NamePos: id.NamePos}, Sel: &ast.Ident{Name: e.Sel.Name, NamePos: e.Sel.NamePos}}
 			}
+		}
+		if m := l.methodValue(e); m != nil {
+			return m
 		}
 		return &ast.SelectorExpr{X: l.expr(e.X), Sel: &ast.Ident{Name: e.Sel.Name, NamePos: e.Sel.NamePos}}
 	case *ast.KeyValueExpr:
@@ -688,7 +829,9 @@ func (l *lowerer) typeOf(t types.Type) ast.Expr {
 			if !t.Field(i).Embedded() {
 				f.Names = []*ast.Ident{ast.NewIdent(t.Field(i).Name())}
 			}
-			if tag := t.Tag(i); tag != "" {
+			if n := t.Field(i); !n.Exported() && !n.Embedded() && n.Name() != "_" {
+				f.Tag = &ast.BasicLit{Kind: token.STRING, Value: hiddenTag}
+			} else if tag := t.Tag(i); tag != "" {
 				f.Tag = &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(tag)}
 			}
 			s.Fields.List = append(s.Fields.List, f)

@@ -3869,6 +3869,8 @@ func _select(n *node) {
 	}
 
 	n.exec = func(f *frame) bltn {
+		// A select runs in many goroutines at once: the cases are each one's own.
+		cases := append([]reflect.SelectCase(nil), cases...)
 		cases[nbClause] = f.run.wait
 
 		for i := range cases[:nbClause] {

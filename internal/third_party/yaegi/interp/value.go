@@ -255,6 +255,12 @@ func genValueInterface(n *node) func(*frame) reflect.Value {
 			return v
 		}
 
+		if v.CanAddr() && (v.Kind() == reflect.Struct || v.Kind() == reflect.Array) {
+			// An interface holds a copy.
+			c := reflect.New(v.Type()).Elem()
+			c.Set(v)
+			v = c
+		}
 		return reflect.ValueOf(valueInterface{nod, v})
 	}
 }
