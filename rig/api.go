@@ -3,6 +3,7 @@ package rig
 import (
 	"time"
 
+	"deltafin/engine"
 	"deltafin/engine/xtml"
 )
 
@@ -32,21 +33,21 @@ type Request struct {
 }
 
 // Finish says why a generation ended.
-type Finish string
+type Finish = engine.Finish
 
 const (
-	FinishStop        Finish = "stop"        // the model ended its answer
-	FinishLength      Finish = "length"      // MaxTokens
-	FinishStopString  Finish = "stop_string" // one of Request.Stop, cut from the text
-	FinishInterrupted Finish = "interrupted"
+	FinishStop        = engine.FinishStop
+	FinishLength      = engine.FinishLength
+	FinishStopString  = engine.FinishStopString
+	FinishInterrupted = engine.FinishInterrupted
 )
 
-// Progress reports a running generation. Text and tokens arrive in order; a
-// piece of Text never ends inside a rune, so it can trail the tokens.
+// Progress reports a running generation: rows of the prompt first, then new
+// tokens. Text arrives in order and never ends inside a rune, so it trails the tokens.
 type Progress struct {
 	PrefillDone, PrefillTotal int    // rows of the prompt computed, and to compute
-	Token                     int    // the new token's id; valid when Text or IsToken is set
 	IsToken                   bool   // a new token was sampled
+	Token                     int    // its id, when IsToken
 	Text                      string // text that became final, possibly ""
 }
 
@@ -62,54 +63,63 @@ type Generation struct {
 
 // Stats measures one generation. Its JSON names are the command line's.
 type Stats struct {
-	PromptTokens        int     `json:"prompt_tokens"`
-	ReusedTokens        int     `json:"reused_tokens"` // prompt tokens whose kept state was used
-	Tokens              int     `json:"tokens"`
-	LoadSeconds         float64 `json:"load_s"` // time spent loading the model for this request; 0 when warm
-	TTFTSeconds         float64 `json:"ttft_s"` // request to first new token
-	PrefillTokensPerS   float64 `json:"prefill_tokens_per_s"`
-	DecodeTokensPerS    float64 `json:"decode_tokens_per_s"`
-	Drafted             int     `json:"drafted"`
-	Accepted            int     `json:"accepted"`
-	Rounds              int     `json:"rounds"` // forward passes of decode
-	ExpertBytesRead     int64   `json:"expert_bytes_read"`
-	ExpertBytesDistinct int64   `json:"expert_bytes_distinct"`
-	Amplification       float64 `json:"amplification"` // read ÷ distinct; 0 when nothing was read
-	StallSeconds        float64 `json:"stall_s"`
-	PeakRSSBytes        int64   `json:"peak_rss_bytes"`
-	Loads               int     `json:"loads"` // times this process has loaded a model
-	ElapsedSeconds      float64 `json:"elapsed_s"`
+	PromptTokens        int     `json:"prompt_tokens"`         // tokens of the whole prompt
+	ReusedTokens        int     `json:"reused_tokens"`         // of these, computed for an earlier request and kept
+	Tokens              int     `json:"tokens"`                // new tokens
+	LoadSeconds         float64 `json:"load_s"`                // loading the model, counted to the first request; 0 when warm
+	TTFTSeconds         float64 `json:"ttft_s"`                // from the request to the first new token; 0 without one
+	PrefillTokensPerS   float64 `json:"prefill_tokens_per_s"`  // prompt tokens computed ÷ time that took; 0 when all were reused
+	DecodeTokensPerS    float64 `json:"decode_tokens_per_s"`   // new tokens after the first ÷ time since the first
+	Drafted             int     `json:"drafted"`               // tokens that a drafter proposed
+	Accepted            int     `json:"accepted"`              // of these, the model's own choice
+	Rounds              int     `json:"rounds"`                // forward passes after the prompt's
+	ExpertBytesRead     int64   `json:"expert_bytes_read"`     // read from drives; 0 where the experts are in memory
+	ExpertBytesDistinct int64   `json:"expert_bytes_distinct"` // of the different experts used, each counted once
+	Amplification       float64 `json:"amplification"`         // bytes read ÷ distinct bytes
+	StallSeconds        float64 `json:"stall_s"`               // computing waited for experts
+	PeakRSSBytes        int64   `json:"peak_rss_bytes"`        // most memory the process has had resident; 0 where the system doesn't tell
+	Loads               int     `json:"loads"`                 // times the process has loaded a model
+	ElapsedSeconds      float64 `json:"elapsed_s"`             // the whole request
 }
 
 // ModelInfo describes the loaded model.
 type ModelInfo struct {
-	Name, Path                   string
-	Layers, KDALayers, MLALayers int
-	Hidden, Vocab                int
-	Experts, TopK, SharedExperts int
-	MoELayers                    int
-	Parameters                   int64 // routed experts counted in full
-	ExpertBytes                  int64 // one routed expert
-	SpineBytes, ExpertsBytes     int64 // weights beside the routed experts, and these
-	MaxPositions                 int
-	LoadTime                     time.Duration
-	Threads                      int
-	Device                       string
+	Name          string        // of the embedded model, or the directory's
+	Path          string        // its directory; "" for one unpacked into memory
+	Layers        int           // in all
+	KDALayers     int           // with Kimi delta attention
+	MLALayers     int           // with multi-head latent attention
+	MoELayers     int           // with routed experts
+	Hidden        int           // width of the residual stream
+	Vocab         int           // token ids
+	Experts       int           // routed experts in a layer
+	TopK          int           // of these, used by a token
+	SharedExperts int           // used by every token
+	Parameters    int64         // routed experts counted in full
+	ExpertBytes   int64         // one routed expert
+	SpineBytes    int64         // all weights but the routed experts
+	ExpertsBytes  int64         // all routed experts
+	MaxPositions  int           // tokens that a text may have
+	LoadTime      time.Duration // from opening the files to the first request
+	Threads       int           // computing goroutines
+	Device        string        // what computes
 }
 
 // MemoryMap says what occupies memory, in bytes.
 type MemoryMap struct {
-	SpineMapped, ExpertsMapped int64 // mapped from files; the system may drop them
-	KeptStates                 int64 // sequences kept for prefix reuse
-	KeptSequences              int
-	Heap                       int64 // Go heap in use
-	RSS, PeakRSS               int64 // of this process; 0 where the system does not tell
+	SpineMapped   int64 // weights beside the routed experts, mapped from files: the system may drop them
+	ExpertsMapped int64 // routed experts, likewise
+	KeptStates    int64 // sequences kept for prefix reuse, parts that they share counted for each
+	KeptSequences int   // their number
+	Heap          int64 // Go heap in use
+	RSS           int64 // resident memory of the process; 0 where the system doesn't tell
+	PeakRSS       int64 // most it has had
 }
 
 // TokenProb is one entry of a next-token distribution.
 type TokenProb struct {
 	ID    int     `json:"id"`
-	Text  string  `json:"text"`
-	Logit float32 `json:"logit"`
-	Prob  float64 `json:"prob"`
+	Text  string  `json:"text"`  // lossy: a token may hold part of a rune
+	Logit float32 `json:"logit"` // before the softmax
+	Prob  float64 `json:"prob"`  // share of the whole vocabulary, at temperature 1
 }

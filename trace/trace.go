@@ -14,7 +14,7 @@ type Trace struct {
 	TopK    int    // experts that a token uses in a layer
 	Tokens  []Token
 	// IDs and Weights hold TopK entries for each token and traced layer:
-	// entry ((t·len(Layers))+l)·TopK + i.
+	// entry ((t·len(Layers))+l)·TopK + i. Weights is nil where they are unknown.
 	IDs     []int32
 	Weights []float32
 }
@@ -27,8 +27,12 @@ type Token struct {
 }
 
 // Route returns the experts and weights of token t in the l-th traced layer, as
-// views into the trace.
+// views into the trace; weights is nil where they are unknown.
 func (tr *Trace) Route(t, l int) (ids []int32, weights []float32) {
 	at := (t*len(tr.Layers) + l) * tr.TopK
-	return tr.IDs[at : at+tr.TopK : at+tr.TopK], tr.Weights[at : at+tr.TopK : at+tr.TopK]
+	ids = tr.IDs[at : at+tr.TopK : at+tr.TopK]
+	if tr.Weights != nil {
+		weights = tr.Weights[at : at+tr.TopK : at+tr.TopK]
+	}
+	return ids, weights
 }

@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"deltafin/tokenizer"
+)
+
+// GenerateOptions says what to generate. The zero value generates nothing.
+type GenerateOptions struct {
+	MaxTokens int // new tokens at most
+	Sampling  Sampling
+	StopIDs   []int    // end the text; not part of it
+	Stop      []string // end the text where the first of them begins; "" is refused
+	Hook      *Hook    // watches the new tokens' passes
+}
+
+// Check returns a *SettingError for the first option that is out of range.
+func (o *GenerateOptions) Check() error {
+	if o.MaxTokens < 0 {
+		return &SettingError{"max-tokens", "a count from 0 up", fmt.Sprint(o.MaxTokens)}
+	}
+	for _, s := range o.Stop {
+		if s == "" {
+			return &SettingError{"stop", "a string of at least one character", `""`}
+		}
+	}
+	return o.Sampling.Check()
+}
+
+// Finish says why a generation ended.
+type Finish string
+
+const (
+	FinishStop        Finish = "stop"        // the model ended its answer with a stop id
+	FinishLength      Finish = "length"      // MaxTokens, or the model's last position
+	FinishStopString  Finish = "stop_string" // one of Stop; it is cut from the text
+	FinishInterrupted Finish = "interrupted" // the context was cancelled
+)
+
+// Generated is the outcome of Generate.
+type Generated struct {
+	IDs    []int  // new tokens, without the stop id
+	Text   string // their text, cut before a stop string
+	Finish Finish
+}
+
+// Generate samples new tokens after s, whose last logits must be there, and extends
+// s with them. The last token is sampled but not computed: s ends before it.
+//
+// emit, which may be nil, is called for every new token with the text that became
+// final: it trails the tokens by an incomplete rune, or by what may still become a
+// stop string. A last call with id -1 brings the rest, if there is any.
+//
+// A cancelled context is no error: the outcome holds what there is.
+func Generate(ctx context.Context, s *Sequence, tok *tokenizer.Tokenizer, o GenerateOptions, emit func(id int, text string)) (Generated, error) {
+	if err := o.Check(); err != nil {
+		return Generated{}, err
+	}
+	if emit == nil {
+		emit = func(int, string) {}
+	}
+	g := Generated{Finish: FinishLength}
+	text := stopper{stop: o.Stop}
+	decoder := tok.NewDecoder()
+	for len(g.IDs) < o.MaxTokens {
+		if len(g.IDs) > 0 {
+			err := s.Extend(ctx, g.IDs[len(g.IDs)-1:], ExtendOptions{Hook: o.Hook})
+			if tooLong := (*LengthError)(nil); errors.As(err, &tooLong) {
+				break
+			} else if ctx.Err() != nil {
+				g.Finish = FinishInterrupted
+				break
+			} else if err != nil {
+				return g, err
+			}
+		}
+		id := o.Sampling.Choose(s.Logits(), s.Len())
+		if slices.Contains(o.StopIDs, id) {
+			g.Finish = FinishStop
+			break
+		}
+		g.IDs = append(g.IDs, id)
+		emit(id, text.push(decoder.Push(id)))
+		if text.stopped {
+			g.Finish = FinishStopString
+			break
+		}
+	}
+	if !text.stopped {
+		rest := text.push(decoder.Flush())
+		if text.stopped {
+			g.Finish = FinishStopString
+		} else {
+			rest += text.flush()
+		}
+		if rest != "" {
+			emit(-1, rest)
+		}
+	}
+	g.Text = text.final.String()
+	return g, nil
+}
+
+// stopper passes text on, holding back what may be the beginning of a stop string.
+type stopper struct {
+	stop    []string
+	final   strings.Builder
+	held    string
+	stopped bool
+}
+
+// push takes more text and returns what became final.
+func (t *stopper) push(s string) string {
+	t.held += s
+	at := -1
+	for _, stop := range t.stop {
+		if i := strings.Index(t.held, stop); i >= 0 && (at < 0 || i < at) {
+			at = i
+		}
+	}
+	if at >= 0 {
+		t.stopped = true
+		return t.release(at)
+	}
+	keep := 0
+	for _, stop := range t.stop {
+		for n := min(len(stop)-1, len(t.held)); n > keep; n-- {
+			if strings.HasSuffix(t.held, stop[:n]) {
+				keep = n
+			}
+		}
+	}
+	return t.release(len(t.held) - keep)
+}
+
+// flush returns what was held back in vain.
+func (t *stopper) flush() string { return t.release(len(t.held)) }
+
+func (t *stopper) release(n int) string {
+	s := t.held[:n]
+	t.held = t.held[n:]
+	t.final.WriteString(s)
+	return s
+}

@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"errors"
+	"io"
+
+	"deltafin/metal"
+	"deltafin/prefetch"
+)
+
+// MoE is the latent mixture of experts: the router sees x, the experts its
+// projection to the latent width; shared experts see x too.
+type MoE struct {
+	Layer, Experts, TopK int
+	Scale, Eps           float32
+	Latent, Inter        int
+	Gate                 metal.Matrix // [experts, hidden]
+	EScoreCorrectionBias metal.Buffer // [experts]
+	RoutedExpertDownProj metal.Matrix // [latent, hidden]
+	RoutedExpertNorm     metal.Buffer // [latent]
+	RoutedExpertUpProj   metal.Matrix // [hidden, latent]
+	SharedExperts        MLP
+}
+
+func (f *MoE) forward(p *pass, out, x metal.Buffer) error {
+	scores := p.rows(f.Experts)
+	p.q.MatMul(scores, x, f.Gate, p.n)
+	p.q.Route(p.routeIDs, p.routeWeights, scores, f.EScoreCorrectionBias, p.n, f.Experts, f.TopK, true, f.Scale)
+	if err := p.routed(f.Layer); err != nil {
+		return err
+	}
+
+	z, y := p.rows(f.Latent), p.rows(f.Latent)
+	p.q.MatMul(z, x, f.RoutedExpertDownProj, p.n)
+	if err := f.experts(p, y, z); err != nil {
+		return err
+	}
+	p.q.RMSNorm(y, y, f.RoutedExpertNorm, p.n, f.Latent, f.Eps)
+	p.q.MatMul(out, y, f.RoutedExpertUpProj, p.n)
+
+	shared := p.rows(x.Len() / p.n)
+	if err := f.SharedExperts.forward(p, shared, x); err != nil {
+		return err
+	}
+	p.q.Add(out, shared)
+	return nil
+}
+
+// experts sums the routed experts' outputs for all rows into y, in ascending expert
+// id, whatever the order in which their bytes land. An expert is computed when it
+// lands, as long as its output fits the window in which outputs wait for their turn;
+// the next in order always fits.
+func (f *MoE) experts(p *pass, y, z metal.Buffer) error {
+	p.q.Zero(y)
+	g := p.group(f.Experts)
+	batch, err := p.m.Source.Demand(p.ctx, f.Layer, g.experts, p.n)
+	if err != nil {
+		return err
+	}
+	defer batch.Close()
+
+	reserved := p.floats(p.n * f.Latent) // for the next in order when the window is full
+	window := p.floats(p.window() * f.Latent)
+	w := expertWindow{group: g, landed: make([]prefetch.Lease, len(g.experts)), state: make([]expertState, len(g.experts)), out: make([]metal.Buffer, len(g.experts))}
+	leases := make([]prefetch.Lease, len(g.experts))
+	for w.next < len(g.experts) {
+		n, err := batch.Next(leases)
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF // a source that lost an expert
+		}
+		if err != nil {
+			return err
+		}
+		for _, l := range leases[:n] {
+			w.landed[l.Index], w.state[l.Index] = l, landed
+		}
+		for w.next < len(g.experts) && w.state[w.next] != waiting {
+			// Compute what fits, then add what is in order; the window is then free
+			// again but for outputs that still wait.
+			jobs := w.place(window, reserved, f)
+			p.q.Experts(z, jobs, f.SharedExperts.Beta, f.SharedExperts.Lambda)
+			for ; w.next < len(g.experts) && w.state[w.next] == computed; w.next++ {
+				lo, hi := g.start[w.next], g.start[w.next+1]
+				p.q.AddRows(y, w.out[w.next], g.rows[lo:hi], g.weights[lo:hi], f.Latent)
+			}
+			if err := p.q.Wait(); err != nil {
+				return err
+			}
+			for _, i := range w.placed {
+				batch.Release(w.landed[i])
+			}
+		}
+	}
+	return nil
+}
+
+type expertState uint8
+
+const (
+	waiting  expertState = iota // its bytes have not landed
+	landed                      // leased, not computed
+	computed                    // its output waits for its turn, or was added
+)
+
+// expertWindow is the progress of one layer's experts.
+type expertWindow struct {
+	*group
+	landed []prefetch.Lease
+	state  []expertState
+	out    []metal.Buffer // [rows of the expert][latent]
+	next   int            // first expert whose output is not added
+	used   int            // floats of the window that hold outputs
+	placed []int          // experts of the last call of place
+}
+
+// place gives each landed expert room for its output, in ascending order, and
+// returns the jobs. The window is reclaimed when no output waits in it.
+func (w *expertWindow) place(window, reserved metal.Buffer, f *MoE) []metal.Expert {
+	w.placed = w.placed[:0]
+	waits := false
+	for i := w.next; i < len(w.state); i++ {
+		waits = waits || w.state[i] == computed
+	}
+	if !waits {
+		w.used = 0
+	}
+	var jobs []metal.Expert
+	for i := w.next; i < len(w.state); i++ {
+		if w.state[i] != landed {
+			continue
+		}
+		lo, hi := w.start[i], w.start[i+1]
+		size := (hi - lo) * f.Latent
+		switch {
+		case w.used+size <= window.Len():
+			w.out[i] = window.Slice(w.used, w.used+size)
+			w.used += size
+		case i == w.next:
+			w.out[i] = reserved.Slice(0, size)
+		default:
+			continue
+		}
+		w.state[i] = computed
+		w.placed = append(w.placed, i)
+		w1, w3, w2 := f.matrices(w.landed[i].Parts)
+		jobs = append(jobs, metal.Expert{W1: w1, W3: w3, W2: w2, Rows: w.rows[lo:hi], Out: w.out[i]})
+	}
+	return jobs
+}
+
+// matrices views an expert's record as its three matrices. A source guarantees the
+// parts' sizes, which Load checked.
+func (f *MoE) matrices(parts *prefetch.Parts) (w1, w3, w2 metal.Matrix) {
+	w1 = metal.Matrix{Format: metal.MX4, Rows: f.Inter, Cols: f.Latent, Data: parts[0], Scales: parts[1]}
+	w3 = metal.Matrix{Format: metal.MX4, Rows: f.Inter, Cols: f.Latent, Data: parts[2], Scales: parts[3]}
+	w2 = metal.Matrix{Format: metal.MX4, Rows: f.Latent, Cols: f.Inter, Data: parts[4], Scales: parts[5]}
+	return w1, w3, w2
+}
+
+// group is a pass's routes turned around: for each distinct expert, ascending, the
+// rows that use it and their weights for it.
+type group struct {
+	experts []int
+	start   []int // experts[i] has rows[start[i]:start[i+1]]
+	rows    []int32
+	weights []float32
+}
+
+// group turns the routes of the pass's rows around.
+func (p *pass) group(experts int) *group {
+	g := &p.byExpert
+	count := make([]int, experts+1)
+	for _, e := range p.routeIDs {
+		count[e+1]++
+	}
+	g.experts, g.start = g.experts[:0], append(g.start[:0], 0)
+	at := 0
+	for e := range experts {
+		n := count[e+1]
+		count[e+1] = at // now where the expert's rows begin
+		if n > 0 {
+			at += n
+			g.experts = append(g.experts, e)
+			g.start = append(g.start, at)
+		}
+	}
+	g.rows, g.weights = grow(g.rows, at), grow(g.weights, at)
+	k := len(p.routeIDs) / p.n
+	for i, e := range p.routeIDs {
+		g.rows[count[e+1]], g.weights[count[e+1]] = int32(i/k), p.routeWeights[i]
+		count[e+1]++
+	}
+	return g
+}
+
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}

@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"context"
+
+	"deltafin/metal"
+)
+
+// A Hook watches forward passes. Nil functions cost nothing. The slices are valid
+// during the call only.
+type Hook struct {
+	// Residual gives prefix[n][hidden] after a layer, for rows first … of the sequence.
+	Residual func(layer, first int, prefix []float32)
+	// Route gives the chosen experts [n][k], ascending, and their weights.
+	Route func(layer, first int, ids []int32, weights []float32)
+	// Logits gives logits[n][vocab]. When set, they are computed for every row, not
+	// only for the last.
+	Logits func(first int, logits []float32)
+}
+
+// pass is one run of rows through the layers: its buffers, and the state that it
+// will leave behind if it is committed.
+type pass struct {
+	ctx   context.Context
+	m     *Model
+	s     *Sequence
+	q     metal.Queue
+	hook  *Hook
+	first int // position of the first row
+	n     int // rows
+
+	*scratch
+	mixed, normed metal.Buffer   // [n][hidden]: AttnRes' and the norm's output
+	vs            []metal.Buffer // AttnRes' operands
+}
+
+// rows is a scratch buffer [n][width], not cleared.
+func (p *pass) rows(width int) metal.Buffer { return p.floats(p.n * width) }
+
+// kda is the committed state of the i-th KDA layer, and the one to be written.
+func (p *pass) kda(i int) (from, to *kdaState) {
+	if p.s.spare[i] == nil {
+		p.s.spare[i] = p.m.newKDAState()
+	}
+	return p.s.kda[i], p.s.spare[i]
+}
+
+// latents is the i-th MLA layer's cache, with room for the pass's rows. Rows beyond
+// the committed length mean nothing until the commit.
+func (p *pass) latents(i int) []metal.Buffer {
+	width := p.m.KVLoRARank + p.m.QKRopeHeadDim
+	for len(p.s.mla[i])*metal.LatentBlock < p.first+p.n {
+		p.s.mla[i] = append(p.s.mla[i], p.m.Device.NewBuffer(metal.LatentBlock*width))
+	}
+	return p.s.mla[i]
+}
+
+// window is how many rows of expert outputs may wait for their turn: all of a few
+// rows' experts, or some experts of a long prefill.
+func (p *pass) window() int { return p.n + p.m.NumExpertsPerToken*min(p.n, 16) }
+
+// routed waits for the layer's routes and shows them.
+func (p *pass) routed(layer int) error {
+	if err := p.q.Wait(); err != nil {
+		return err
+	}
+	if p.hook.Route != nil {
+		p.hook.Route(layer, p.first, p.routeIDs, p.routeWeights)
+	}
+	return nil
+}
+
+// layerDone ends a layer: a cancelled pass stops here at the latest.
+func (p *pass) layerDone(layer int, prefix metal.Buffer) error {
+	if err := p.q.Wait(); err != nil {
+		return err
+	}
+	if p.hook.Residual != nil {
+		p.hook.Residual(layer, p.first, prefix.F)
+	}
+	return nil
+}
+
+// scratch is the memory of passes, kept between them. One pass uses it at a time.
+type scratch struct {
+	device metal.Device
+	chunks []metal.Buffer
+	chunk  int // the chunk in use
+	used   int // floats used of it
+
+	routeIDs     []int32   // [n][k]
+	routeWeights []float32 // [n][k]
+	byExpert     group
+}
+
+// place in the scratch, to go back to.
+type mark struct{ chunk, used int }
+
+func (s *scratch) mark() mark { return mark{s.chunk, s.used} }
+
+// release frees what was taken since m.
+func (s *scratch) release(m mark) { s.chunk, s.used = m.chunk, m.used }
+
+// floats takes n floats, not cleared.
+func (s *scratch) floats(n int) metal.Buffer {
+	const least = 1 << 16
+	for ; s.chunk < len(s.chunks); s.chunk, s.used = s.chunk+1, 0 {
+		if c := s.chunks[s.chunk]; s.used+n <= c.Len() {
+			s.used += n
+			return c.Slice(s.used-n, s.used)
+		}
+	}
+	s.chunks = append(s.chunks, s.device.NewBuffer(max(n, least)))
+	s.used = n
+	return s.chunks[s.chunk].Slice(0, n)
+}

@@ -1,0 +1,486 @@
+package display
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-analyze/charts"
+)
+
+// maxCells bounds what a chart holds, so that a wrong variable in a cell doesn't
+// make a notebook of gigabytes: K3's 92 × 896 experts have 82,432 cells.
+const maxCells = 1 << 18
+
+// The size of a chart's plot, in pixels.
+const (
+	plotWidth  = 640
+	plotHeight = 260
+)
+
+const gray = "#757c86" // contrast 4.2 on white, 4.5 on #111
+
+// palette is Okabe and Ito's, without black, yellow first to last by contrast.
+var palette = []string{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"}
+
+// Series is one named list of values. NaN, infinite ones and those beyond 1e300
+// (a stack of which would be infinite) are not drawn.
+type Series struct {
+	Name   string
+	Values []float64
+}
+
+func drawn(v float64) bool { return math.Abs(v) <= 1e300 }
+
+// Bars is a bar chart: a bar for each label, on an axis that begins at 0 or at
+// the lowest negative value. Several series are stacked.
+type Bars struct {
+	Title      string
+	Label      string   // what the labels are, such as "layer"
+	Value      string   // what the values are, with their unit, such as "stall, ms"
+	Labels     []string // nil numbers them from 0
+	Series     []Series // each with a value for each label
+	Horizontal bool     // labels down the left side: for long labels
+}
+
+// Lines is a line chart over evenly spaced positions.
+type Lines struct {
+	Title  string
+	Label  string   // what the positions are, such as "token"
+	Value  string   // what the values are, with their unit
+	Labels []string // a name for each position; nil numbers them from 0
+	Series []Series // each with a value for each position
+}
+
+// plot is what Bars and Lines have in common, checked.
+type plot struct {
+	title, label, value string
+	labels              []string
+	numbered            bool // labels are 0, 1, 2, …
+	series              []Series
+}
+
+func newPlot(title, label, value string, labels []string, series []Series) (plot, error) {
+	p := plot{title: title, label: label, value: value, numbered: labels == nil, series: series}
+	if len(series) == 0 || len(series[0].Values) == 0 {
+		return p, errors.New("display: want values for a chart, got none")
+	}
+	n := len(series[0].Values)
+	if len(series) > len(palette) {
+		return p, fmt.Errorf("display: want at most %d series in a chart, got %d", len(palette), len(series))
+	}
+	if n*len(series) > maxCells {
+		return p, fmt.Errorf("display: want at most %d values in a chart, got %d", maxCells, n*len(series))
+	}
+	for _, s := range series {
+		if len(s.Values) != n {
+			return p, fmt.Errorf("display: want series of one length, got %d values in %q and %d in %q", n, series[0].Name, len(s.Values), s.Name)
+		}
+	}
+	if labels == nil {
+		for i := range n {
+			p.labels = append(p.labels, strconv.Itoa(i))
+		}
+		return p, nil
+	}
+	if len(labels) != n {
+		return p, fmt.Errorf("display: want a label for each of %d values, got %d", n, len(labels))
+	}
+	seen := map[string]int{}
+	for _, l := range labels {
+		l = cut(visible(l), 32)
+		if seen[l]++; seen[l] > 1 { // a front end would draw equal labels as one
+			l = fmt.Sprintf("%s (%d)", l, seen[l])
+		}
+		p.labels = append(p.labels, l)
+	}
+	return p, nil
+}
+
+// DisplayBundle gives Vega-Lite, SVG and a text of bars. A chart that can't be
+// drawn, because its series differ in length, say, displays as the reason.
+func (c Bars) DisplayBundle() Bundle {
+	p, err := newPlot(c.Title, c.Label, c.Value, c.Labels, c.Series)
+	if err != nil {
+		return Text(err.Error())
+	}
+	labels := map[string]any{"field": "x", "type": "ordinal", "title": c.Label, "sort": nil, "axis": map[string]any{"labelOverlap": true, "labelAngle": 0}}
+	values := map[string]any{"field": "y", "type": "quantitative", "title": c.Value, "stack": "zero", "axis": map[string]any{"tickCount": 5}}
+	encoding := map[string]any{"x": labels, "y": values}
+	size := [2]any{plotWidth, plotHeight}
+	if c.Horizontal {
+		encoding = map[string]any{"y": labels, "x": values}
+		size[1] = map[string]any{"step": 18}
+	}
+	svg, err := c.svg(p)
+	if err != nil {
+		return Text(err.Error())
+	}
+	return chartBundle(c.text(p), p.vega("bar", encoding, size), svg)
+}
+
+// DisplayBundle gives Vega-Lite, SVG and a text of one small line a series.
+func (c Lines) DisplayBundle() Bundle {
+	p, err := newPlot(c.Title, c.Label, c.Value, c.Labels, c.Series)
+	if err != nil {
+		return Text(err.Error())
+	}
+	x := map[string]any{"field": "x", "type": "ordinal", "title": c.Label, "sort": nil, "axis": map[string]any{"labelOverlap": true, "labelAngle": 0}}
+	if p.numbered {
+		x = map[string]any{"field": "x", "type": "quantitative", "title": c.Label, "scale": map[string]any{"nice": false}, "axis": map[string]any{"grid": false, "tickMinStep": 1}}
+	}
+	y := map[string]any{"field": "y", "type": "quantitative", "title": c.Value}
+	svg, err := c.svg(p)
+	if err != nil {
+		return Text(err.Error())
+	}
+	return chartBundle(c.text(p), p.vega("line", map[string]any{"x": x, "y": y}, [2]any{plotWidth, plotHeight}), svg)
+}
+
+func chartBundle(text string, vega any, svg string) Bundle {
+	return Bundle{
+		Data:     map[string]any{MIMEText: text, MIMEVegaLite: vega, MIMESVG: svg},
+		Metadata: map[string]any{MIMEVegaLite: map[string]any{"embed_options": map[string]any{"renderer": "canvas"}}},
+	}
+}
+
+// vega completes a Vega-Lite spec of one mark. The data is one record a series,
+// two lists that Vega flattens, which is the most compact inline form.
+func (p plot) vega(mark string, encoding map[string]any, size [2]any) map[string]any {
+	var records []any
+	var names, colors []string
+	for i, s := range p.series {
+		ys := make([]any, len(s.Values))
+		for j, v := range s.Values {
+			if drawn(v) {
+				ys[j] = v
+			}
+		}
+		name := s.Name
+		if name == "" {
+			name = p.value
+		}
+		record := map[string]any{"series": name, "order": i, "y": ys}
+		if !p.numbered {
+			record["x"] = p.labels
+		}
+		records = append(records, record)
+		names = append(names, name)
+		colors = append(colors, palette[i])
+	}
+	transform := []any{}
+	if p.numbered {
+		transform = append(transform, map[string]any{"calculate": fmt.Sprintf("sequence(%d)", len(p.labels)), "as": "x"})
+	}
+	transform = append(transform, map[string]any{"flatten": []string{"x", "y"}})
+	color := map[string]any{"field": "series", "type": "nominal", "title": nil, "scale": map[string]any{"domain": names, "range": colors}}
+	if len(p.series) == 1 {
+		color["legend"] = nil
+	}
+	encoding["color"] = color
+	if mark == "bar" {
+		encoding["order"] = map[string]any{"field": "order", "type": "quantitative"}
+	}
+	encoding["tooltip"] = []any{
+		map[string]any{"field": "x", "title": orElse(p.label, "label")},
+		map[string]any{"field": "y", "type": "quantitative", "title": orElse(p.value, "value")},
+		map[string]any{"field": "series"},
+	}
+	spec := vegaSpec(p.title, size, records, transform)
+	spec["mark"] = map[string]any{"type": mark, "strokeWidth": 1.5}
+	spec["encoding"] = encoding
+	return spec
+}
+
+// vegaSpec is the frame of each Vega-Lite spec: size, data, colours of text.
+func vegaSpec(title string, size [2]any, values any, transform []any) map[string]any {
+	text := map[string]any{"labelColor": gray, "titleColor": gray, "titleFontWeight": "normal"}
+	axis := map[string]any{"domainColor": gray, "tickColor": gray, "gridColor": gray, "gridOpacity": 0.25}
+	for k, v := range text {
+		axis[k] = v
+	}
+	spec := map[string]any{
+		"$schema":    "https://vega.github.io/schema/vega-lite/v5.json",
+		"width":      size[0],
+		"height":     size[1],
+		"background": "transparent",
+		"data":       map[string]any{"values": values},
+		"transform":  transform,
+		"config": map[string]any{
+			"axis":   axis,
+			"legend": text,
+			"title":  map[string]any{"color": gray, "subtitleColor": gray, "anchor": "start", "fontWeight": 600},
+			"view":   map[string]any{"stroke": nil},
+		},
+	}
+	if title != "" {
+		lines := strings.Split(title, "\n")
+		t := map[string]any{"text": lines[0]}
+		if len(lines) > 1 {
+			t["subtitle"] = lines[1:]
+		}
+		spec["title"] = t
+	}
+	return spec
+}
+
+// theme has the charts library draw in this package's colours.
+func theme() charts.ColorPalette {
+	var series []charts.Color
+	for _, c := range palette {
+		series = append(series, charts.ColorFromHex(c))
+	}
+	text := charts.ColorFromHex(gray)
+	grid := text
+	grid.A = 64
+	return charts.MakeTheme(charts.ThemeOption{
+		AxisStrokeColor: text, AxisSplitLineColor: grid, TextColor: text,
+		BackgroundColor: charts.ColorTransparent, SeriesColors: series,
+	})
+}
+
+var axisFont = charts.NewFontStyleWithSize(11)
+
+func (p plot) titles(title *charts.TitleOption, legend *charts.LegendOption) {
+	first, rest, _ := strings.Cut(p.title, "\n")
+	title.Text, title.Subtext = visible(first), visible(rest)
+	title.FontStyle = charts.NewFontStyleWithSize(13)
+	title.SubtextFontStyle = axisFont
+	legend.Show = charts.Ptr(len(p.series) > 1)
+	for _, s := range p.series {
+		legend.SeriesNames = append(legend.SeriesNames, visible(s.Name))
+	}
+	legend.FontStyle = axisFont
+	legend.Offset.Left = "right"
+}
+
+// drawable is s with the charts library's mark for values that are not drawn.
+func drawable(s Series) []float64 {
+	values := make([]float64, len(s.Values))
+	for i, v := range s.Values {
+		if !drawn(v) {
+			v = charts.GetNullValue()
+		}
+		values[i] = v
+	}
+	return values
+}
+
+func (c Bars) svg(p plot) (string, error) {
+	o := charts.BarChartOption{Theme: theme(), Padding: charts.NewBoxEqual(12), Horizontal: c.Horizontal, StackSeries: charts.Ptr(len(c.Series) > 1), ValueFormatter: number}
+	low, high := make([]float64, len(p.labels)), make([]float64, len(p.labels))
+	for _, s := range c.Series {
+		values := drawable(s)
+		for i, v := range s.Values {
+			if drawn(v) {
+				low[i] += min(v, 0)
+				high[i] += max(v, 0)
+			}
+		}
+		if c.Horizontal { // the library draws from the bottom up
+			slices.Reverse(values)
+		}
+		o.SeriesList = append(o.SeriesList, charts.BarSeries{Values: values})
+	}
+	p.titles(&o.Title, &o.Legend)
+	if len(c.Series) > 1 {
+		// The library begins a stack's axis one below its least value unless that is
+		// zero or less; a last part without height makes it so.
+		o.SeriesList = append(o.SeriesList, charts.BarSeries{Values: make([]float64, len(p.labels))})
+	}
+	height := plotHeight + 80
+	o.CategoryAxis = charts.CategoryAxisOption{Title: visible(c.Label), Labels: p.labels, LabelFontStyle: axisFont, TitleFontStyle: axisFont, LabelCount: labelCount(len(p.labels))}
+	if c.Horizontal {
+		height = 100 + 22*len(p.labels)
+		o.CategoryAxis.Labels = slices.Clone(p.labels)
+		slices.Reverse(o.CategoryAxis.Labels)
+		o.CategoryAxis.LabelCount = len(p.labels)
+	}
+	from, to, count := niceRange(slices.Min(low), slices.Max(high))
+	o.ValueAxis = []charts.ValueAxisOption{{
+		Title: visible(c.Value), Min: &from, Max: &to, LabelCount: count, RangeValuePaddingScale: charts.Ptr(0.0),
+		LabelFontStyle: axisFont, TitleFontStyle: axisFont, ValueFormatter: number,
+	}}
+	return renderSVG(height, func(painter *charts.Painter) error { return painter.BarChart(o) })
+}
+
+func (c Lines) svg(p plot) (string, error) {
+	o := charts.LineChartOption{Theme: theme(), Padding: charts.NewBoxEqual(12), LineStrokeWidth: 1.5, Symbol: charts.Symbol{Shape: charts.SymbolNone}, ValueFormatter: number}
+	for _, s := range c.Series {
+		o.SeriesList = append(o.SeriesList, charts.LineSeries{Values: drawable(s)})
+	}
+	p.titles(&o.Title, &o.Legend)
+	o.XAxis = charts.XAxisOption{Title: visible(c.Label), Labels: p.labels, LabelFontStyle: axisFont, TitleFontStyle: axisFont, BoundaryGap: charts.Ptr(false), LabelCount: labelCount(len(p.labels))}
+	o.YAxis = []charts.YAxisOption{{Title: visible(c.Value), LabelFontStyle: axisFont, TitleFontStyle: axisFont, ValueFormatter: number, LabelCount: 5}}
+	return renderSVG(plotHeight+80, func(painter *charts.Painter) error { return painter.LineChart(o) })
+}
+
+// labelCount is how many of n labels to write below a chart.
+func labelCount(n int) int {
+	if n <= 24 {
+		return n
+	}
+	return 16
+}
+
+// niceRange widens low to high, which include 0, to multiples of 1, 2 or 5 × 10ⁿ,
+// four to eight of them, and counts the ticks.
+func niceRange(low, high float64) (from, to float64, ticks int) {
+	if low == high {
+		return 0, 1, 2
+	}
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/4)))
+	switch over := (high - low) / 4 / step; {
+	case over >= 5:
+		step *= 5
+	case over >= 2:
+		step *= 2
+	}
+	first, last := math.Floor(low/step), math.Ceil(high/step)
+	return first * step, last * step, int(last-first) + 1
+}
+
+// renderSVG draws on a canvas of the usual width. The result has a size of its
+// own, which viewers that place it without one need.
+func renderSVG(height int, draw func(*charts.Painter) error) (string, error) {
+	width := plotWidth + 80
+	painter := charts.NewPainter(charts.PainterOptions{OutputFormat: charts.ChartOutputSVG, Width: width, Height: height, Theme: theme()})
+	if err := draw(painter); err != nil {
+		return "", fmt.Errorf("display: chart: %w", err)
+	}
+	svg, err := painter.Bytes()
+	if err != nil {
+		return "", fmt.Errorf("display: chart: %w", err)
+	}
+	return strings.Replace(string(svg), "<svg ", fmt.Sprintf(`<svg width="%d" height="%d" `, width, height), 1), nil
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// text draws a bar a line, and for several series the parts one after the other
+// in shades.
+func (c Bars) text(p plot) string {
+	const most = 40
+	shades := []string{"█", "▓", "▒", "░", "▚", "▞"}
+	var out []string
+	if p.title != "" {
+		out = append(out, textTitle(p.title))
+	}
+	n := len(p.labels)
+	total := make([]float64, n)
+	largest := 0.0
+	for _, s := range p.series {
+		for i, v := range s.Values {
+			if drawn(v) {
+				total[i] += v
+			}
+		}
+	}
+	labelWidth, valueWidth := textWidth(c.Label), textWidth(number(0))
+	for i := range min(n, most) {
+		largest = math.Max(largest, total[i])
+		labelWidth = max(labelWidth, textWidth(p.labels[i]))
+		valueWidth = max(valueWidth, textWidth(number(total[i])))
+	}
+	room := float64(columns - labelWidth - valueWidth - 3)
+	if c.Label+c.Value != "" {
+		out = append(out, strings.TrimRight(pad(visible(c.Label), labelWidth, true)+"  "+visible(c.Value), " "))
+	}
+	for i := range min(n, most) {
+		bar := ""
+		if largest > 0 {
+			if len(p.series) == 1 {
+				bar = eighths(total[i] / largest * room)
+			} else {
+				sum, done := 0.0, 0
+				for k, s := range p.series {
+					if v := s.Values[i]; v > 0 && drawn(v) {
+						sum += v
+					}
+					to := int(math.Round(sum / largest * room))
+					bar += strings.Repeat(shades[k], max(0, to-done))
+					done = max(done, to)
+				}
+			}
+		}
+		out = append(out, pad(p.labels[i], labelWidth, true)+" ▏"+bar+strings.Repeat(" ", min(1, len(bar)))+number(total[i]))
+	}
+	if n > most {
+		out = append(out, fmt.Sprintf("… %d more", n-most))
+	}
+	if len(p.series) > 1 {
+		key := "  "
+		for k, s := range p.series {
+			key += shades[k] + " " + visible(s.Name) + "  "
+		}
+		out = append(out, strings.TrimRight(key, " "))
+	}
+	return strings.Join(out, "\n")
+}
+
+// text draws each series in one line of eighths of a cell, with its range.
+func (c Lines) text(p plot) string {
+	blocks := []rune("▁▂▃▄▅▆▇█")
+	var out []string
+	if p.title != "" {
+		out = append(out, textTitle(p.title))
+	}
+	nameWidth := 0
+	for _, s := range p.series {
+		nameWidth = max(nameWidth, min(20, textWidth(visible(s.Name))))
+	}
+	for _, s := range p.series {
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, v := range s.Values {
+			if drawn(v) {
+				low, high = math.Min(low, v), math.Max(high, v)
+			}
+		}
+		ends := "no values"
+		if low <= high {
+			ends = number(low) + " … " + number(high)
+		}
+		n := min(len(s.Values), columns-nameWidth-textWidth(ends)-4)
+		line := make([]rune, n)
+		for i := range line {
+			from, to := i*len(s.Values)/n, (i+1)*len(s.Values)/n
+			sum, count := 0.0, 0
+			for _, v := range s.Values[from:to] {
+				if drawn(v) {
+					sum += v
+					count++
+				}
+			}
+			line[i] = ' '
+			if count > 0 {
+				level := 0
+				if high > low {
+					level = int((sum/float64(count) - low) / (high - low) * 7.999)
+				}
+				line[i] = blocks[min(max(level, 0), 7)]
+			}
+		}
+		out = append(out, strings.TrimSpace(pad(cut(visible(s.Name), 20), nameWidth, false)+"  "+string(line)+"  "+ends))
+	}
+	if c.Label+c.Value != "" {
+		out = append(out, fmt.Sprintf("%s over %s, %d values", visible(orElse(c.Value, "values")), visible(orElse(c.Label, "positions")), len(p.labels)))
+	}
+	return strings.Join(out, "\n")
+}
+
+// textTitle is a title for a terminal: its lines, without what moves the cursor.
+func textTitle(title string) string {
+	lines := strings.Split(title, "\n")
+	for i := range lines {
+		lines[i] = visible(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,168 @@
+// Package display builds MIME bundles: what a notebook shows of a value, rich in
+// a browser and plain in a terminal.
+//
+// Every chart comes in three forms. application/vnd.vegalite.v5+json is drawn by
+// JupyterLab itself, with tooltips; image/svg+xml is for viewers that don't
+// (nbconvert, editors, plain files); text/plain is for a terminal of 80 columns.
+// Bars and lines get their SVG from github.com/go-analyze/charts. It draws heat
+// maps too, but only with cells of at least two pixels, each an element of its
+// own, on a linear scale of one hue: 92 layers of 896 experts would not fit. So a
+// heat map's SVG is one PNG with a pixel a cell, from image/png, and the few
+// lines of axes and legend around it that heatmap.go writes.
+//
+// Colours: text and axes are a grey that reads on white and on near black, and
+// backgrounds are transparent, since a front end's theme is not known here and an
+// output outlives a change of theme. Data has viridis and the Okabe–Ito colours,
+// which stay apart for colour-blind readers.
+//
+// Text from outside is escaped for the form it goes to: HTML, SVG, a Vega
+// expression, or a terminal (control characters).
+package display
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"html"
+	"image"
+	_ "image/gif" // for ImageFile
+	_ "image/jpeg"
+	"image/png"
+	"strings"
+)
+
+// MIME types of a Bundle's data.
+const (
+	MIMEText     = "text/plain"
+	MIMEHTML     = "text/html"
+	MIMEMarkdown = "text/markdown"
+	MIMESVG      = "image/svg+xml"
+	MIMEPNG      = "image/png"
+	MIMEVegaLite = "application/vnd.vegalite.v5+json"
+)
+
+// Value is a value that displays itself: a cell that ends in it shows its bundle,
+// which must have MIMEText.
+type Value interface{ DisplayBundle() Bundle }
+
+// Of returns the bundle of a value that has more to show than its Go syntax:
+// a Bundle, a Value, an image.Image, or a slice of structs (a table). ok is false
+// for every other value, whose text is the interpreter's business, and for a nil
+// pointer. Methods of v that panic make Of panic.
+func Of(v any) (b Bundle, ok bool) {
+	if isNil(v) {
+		return Bundle{}, false
+	}
+	switch v := v.(type) {
+	case Bundle:
+		return v.complete(), true
+	case *Bundle:
+		return v.complete(), true
+	case Value:
+		return v.DisplayBundle().complete(), true
+	case image.Image:
+		b, err := Image(v)
+		return b, err == nil
+	}
+	if t, err := TableOf(v); err == nil && isStructs(v) {
+		return t.DisplayBundle(), true
+	}
+	return Bundle{}, false
+}
+
+// complete gives b the parts that every bundle has.
+func (b Bundle) complete() Bundle {
+	data, metadata := b.Data, b.Metadata
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	if _, ok := data[MIMEText]; !ok {
+		with := map[string]any{MIMEText: ""}
+		for k, v := range data {
+			with[k] = v
+		}
+		data = with
+	}
+	return Bundle{Data: data, Metadata: metadata}
+}
+
+// HTML is the bundle of HTML source, shown as it is. Its text form is the text
+// between the tags.
+func HTML(source string) Bundle {
+	return bundle(htmlText(source), MIMEHTML, source)
+}
+
+// Markdown is the bundle of Markdown source, which is also its text form.
+func Markdown(source string) Bundle {
+	return bundle(source, MIMEMarkdown, source)
+}
+
+// Image is the bundle of a picture, as PNG.
+func Image(m image.Image) (Bundle, error) {
+	var buf bytes.Buffer
+	if err := png.Encode(&buf, m); err != nil {
+		return Bundle{}, fmt.Errorf("display: %w", err)
+	}
+	size := m.Bounds().Size()
+	b := bundle(fmt.Sprintf("image, %d × %d", size.X, size.Y), MIMEPNG, base64.StdEncoding.EncodeToString(buf.Bytes()))
+	b.Metadata[MIMEPNG] = map[string]any{"width": size.X, "height": size.Y}
+	return b, nil
+}
+
+// ImageFile is the bundle of the content of a PNG, JPEG, GIF or SVG file.
+func ImageFile(data []byte) (Bundle, error) {
+	config, format, err := image.DecodeConfig(bytes.NewReader(data))
+	if err == nil {
+		text := fmt.Sprintf("image, %d × %d", config.Width, config.Height)
+		return bundle(text, "image/"+format, base64.StdEncoding.EncodeToString(data)), nil
+	}
+	start := data[:min(len(data), 1024)]
+	if bytes.Contains(start, []byte("<svg")) {
+		return bundle("image, SVG", MIMESVG, strings.ToValidUTF8(string(data), "\ufffd")), nil
+	}
+	return Bundle{}, fmt.Errorf("display: want a PNG, JPEG, GIF or SVG image, got %d bytes that begin %.16q", len(data), start)
+}
+
+// bundle makes a bundle of a text form and one other.
+func bundle(text, mime string, data any) Bundle {
+	return Bundle{Data: map[string]any{MIMEText: text, mime: data}, Metadata: map[string]any{}}
+}
+
+// htmlText drops the tags of HTML source, and what style and script elements
+// hold, keeping line structure roughly.
+func htmlText(source string) string {
+	var b strings.Builder
+	for source != "" {
+		before, rest, found := strings.Cut(source, "<")
+		b.WriteString(html.UnescapeString(before))
+		if !found {
+			break
+		}
+		tag, after, closed := strings.Cut(rest, ">")
+		if !closed {
+			break
+		}
+		source = after
+		name := strings.ToLower(strings.TrimPrefix(tag, "/"))
+		if i := strings.IndexAny(name, " \t\r\n/"); i >= 0 {
+			name = name[:i]
+		}
+		switch name {
+		case "style", "script":
+			if end := strings.Index(strings.ToLower(source), "</"+name); end >= 0 && !strings.HasPrefix(tag, "/") {
+				source = source[end:]
+			}
+		case "td", "th":
+			b.WriteByte(' ')
+		case "br", "p", "div", "tr", "li", "h1", "h2", "h3", "h4", "table", "ul", "ol", "pre":
+			b.WriteByte('\n')
+		}
+	}
+	var lines []string
+	for line := range strings.Lines(b.String()) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,421 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"deltafin/kernel/display"
+	"deltafin/prefetch"
+	"deltafin/rig"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/traefik/yaegi/interp"
+)
+
+func plainText(t *testing.T, v any) string {
+	t.Helper()
+	b, ok := display.Of(v)
+	if !ok {
+		t.Fatalf("%T does not display itself", v)
+	}
+	return b.Data[display.MIMEText].(string)
+}
+
+// wantError runs a function that must end the cell, with this error.
+func wantError(t *testing.T, name, contains string, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		err, ok := recover().(*Error)
+		if !ok {
+			t.Fatalf("%s: no *Error", contains)
+		}
+		n, value := err.CellError()
+		if n != name || !strings.Contains(value, contains) || strings.HasPrefix(value, "trace: ") || err.Error() != n+": "+value {
+			t.Errorf("%s: %s; want %s: … %s", n, value, name, contains)
+		}
+	}()
+	f()
+}
+
+func TestGenerate(t *testing.T) {
+	f := &fakeRig{}
+	l, out, _ := start(t, f)
+	var tokens []Token
+	g := l.Generate("Hi", Params{MaxTokens: 3, Seed: math.MaxUint64, Stop: []string{"\n"}, OnToken: func(tok Token) { tokens = append(tokens, tok) }})
+	if g.Text != "abc" || g.String() != "abc" || g.Finish != rig.FinishLength || !reflect.DeepEqual(g.PromptIDs, []int{'H', 'i'}) {
+		t.Errorf("%+v", g)
+	}
+	if d := cmp.Diff([]Token{{'a', "a"}, {'b', "b"}, {'c', "c"}}, tokens); d != "" {
+		t.Error(d)
+	}
+	if s := out.stream.String(); s != "abc\n" {
+		t.Errorf("streamed %q", s)
+	}
+	if s := plainText(t, g); s != "3 tokens · 12.5 tok/s · first token 250ms · 3 of 2 prompt tokens reused · stall 0s · stopped at the limit" {
+		t.Error(s)
+	}
+	if l.Last() != g {
+		t.Error("Last is another")
+	}
+	quiet := l.Generate("Hi", Params{Quiet: true, MaxTokens: 1, Continue: g, Fresh: true})
+	if s := plainText(t, quiet); !strings.HasPrefix(s, "a\n1 token · ") {
+		t.Error(s)
+	}
+	want := []rig.Request{{Prompt: "Hi", MaxTokens: 3, Seed: math.MaxUint64, Stop: []string{"\n"}}, {Prompt: "Hi", MaxTokens: 1, Continue: g.ID, Fresh: true}}
+	if d := cmp.Diff(want, f.requests); d != "" {
+		t.Error(d)
+	}
+	if n := len(l.Generate("x", Params{Quiet: true}).IDs); n != DefaultMaxTokens {
+		t.Errorf("%d tokens by default", n)
+	}
+	if s := out.stream.String(); s != "abc\n" {
+		t.Errorf("quiet generations streamed %q", s)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	f := &fakeRig{}
+	l, _, _ := start(t, f)
+	wantError(t, "Generate", "want one Params, got 2", func() { l.Generate("x", Params{}, Params{}) })
+	wantError(t, "Generate", "MaxTokens: want 1 or more, or 0 for 64, got -1", func() { l.Generate("x", Params{MaxTokens: -1}) })
+	wantError(t, "Generate", "Temperature: want 0 (greedy) or more, got -1", func() { l.Generate("x", Params{Temperature: -1}) })
+	wantError(t, "Generate", "unsupported value: NaN", func() { l.Generate("x", Params{Temperature: math.NaN()}) })
+	wantError(t, "Generate", "TopP: want 0 to 1, got 2", func() { l.Generate("x", Params{TopP: 2}) })
+	wantError(t, "TraceRouter", "TopK", func() { l.TraceRouter("x", Params{TopK: -3}) })
+	wantError(t, "Generate", "Stop: want texts to stop at, got an empty one", func() { l.Generate("x", Params{Stop: []string{""}}) })
+	wantError(t, "Generate", "broken invariant", func() { l.Generate("panic") })
+	wantError(t, "Detokenize", "ids[1]: want a token of the vocabulary, got 256", func() { l.Detokenize([]int{1, 256}) })
+	wantError(t, "Logits", "n: want 1 to 1000 tokens, got 0", func() { l.Logits("x", 0) })
+	wantError(t, "Chat", "want messages, got none", func() { l.Chat() })
+	wantError(t, "Chat", "want text in each message", func() { l.Chat(l.User("")) })
+	wantError(t, "Generation.Reply", "want a generation that Chat made", func() { l.Generate("x").Reply("y") })
+	wantError(t, "LoadTrace", "no such file", func() { l.LoadTrace(filepath.Join(t.TempDir(), "none")) })
+	wantError(t, "Image", "got int", func() { l.Image(3) })
+	wantError(t, "Table", "got int", func() { l.Table(3) })
+	f.err = errors.New("drive d2 is gone: layer 3, expert 5")
+	wantError(t, "Generate", "drive d2 is gone: layer 3, expert 5", func() { l.Generate("x") })
+	f.err = nil
+	if g := l.Generate("x", Params{MaxTokens: 1}); g.Text != "a" {
+		t.Errorf("after the errors: %+v", g)
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	f := &fakeRig{hang: true}
+	l, out, cancel := start(t, f)
+	go func() {
+		<-f.reached
+		cancel()
+	}()
+	g := l.Generate("x")
+	if g.Text != "ab" || g.Finish != rig.FinishInterrupted || l.Last() != g || out.stream.String() != "ab\n" {
+		t.Errorf("%+v, streamed %q", g, out.stream.String())
+	}
+	if s := g.Summary(); !strings.HasSuffix(s, "interrupted") {
+		t.Error(s)
+	}
+}
+
+func TestCallbackPanics(t *testing.T) {
+	f := &fakeRig{hang: true}
+	l, out, _ := start(t, f)
+	func() {
+		defer func() {
+			if p := recover(); p != "mine" {
+				t.Errorf("recovered %v", p)
+			}
+		}()
+		// The pipe of this test can't take another call after that, since the
+		// events of the abandoned one are still in it.
+		l.Generate("x", Params{OnToken: func(Token) { panic("mine") }})
+	}()
+	if s := out.stream.String(); s != "a\n" {
+		t.Errorf("streamed %q", s)
+	}
+}
+
+func TestPrefillProgress(t *testing.T) {
+	clock := &clock{t: time.Unix(1000, 0)}
+	out := &recorder{}
+	w := &watcher{lab: &Lab{now: clock.now}, out: out, start: clock.now()}
+	for i, wait := range []time.Duration{300, 300, 20, 20, 100, 10} {
+		clock.add(wait * time.Millisecond)
+		w.event(mustJSON(event{Done: i + 1, Total: 6}))
+	}
+	want := []string{
+		"display prefill: prefill ▕████████                ▏  33 %  2 of 6 rows, 3.333/s, 1s left",
+		"update prefill: prefill ▕████████████████████    ▏  83 %  5 of 6 rows, 6.757/s, 0s left",
+		"update prefill: prefill ▕████████████████████████▏ 100 %  6 of 6 rows, 8/s, took 750ms",
+	}
+	if d := cmp.Diff(want, out.displays); d != "" {
+		t.Error(d)
+	}
+	quick := &watcher{lab: &Lab{now: clock.now}, out: out, start: clock.now()}
+	quick.event(mustJSON(event{Done: 6, Total: 6}))
+	if len(out.displays) != len(want) {
+		t.Errorf("a short prefill shows %s", out.displays[len(want)])
+	}
+}
+
+func TestChat(t *testing.T) {
+	f := &fakeRig{}
+	l, out, _ := start(t, f)
+	g := l.Chat(l.System("Be brief."), l.User("Hi"), l.With(Params{MaxTokens: 3, Thinking: true}))
+	if g.Thinking != "a" || g.Text != "bc" {
+		t.Errorf("thinking %q, text %q", g.Thinking, g.Text)
+	}
+	if s := out.stream.String(); s != "\x1b[2ma\x1b[0m\nbc\n" {
+		t.Errorf("streamed %q", s)
+	}
+	again := g.Reply("And?")
+	if again.Text != "bc" {
+		t.Errorf("%+v", again)
+	}
+	var prompts []string
+	for _, q := range f.requests {
+		s := ""
+		for _, segment := range q.Segments {
+			s += segment.Text
+		}
+		prompts = append(prompts, s)
+	}
+	want := []string{"system:Be brief.;user:Hi;", "system:Be brief.;user:Hi;assistant:abc;user:And?;"}
+	if d := cmp.Diff(want, prompts); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestTraceRouter(t *testing.T) {
+	l, _, _ := start(t, &fakeRig{})
+	tr := l.TraceRouter("xyz", Params{MaxTokens: 5})
+	if tr.Generation.Text != "abcde" || len(tr.Routes.Tokens) != 8 {
+		t.Fatalf("%+v", tr)
+	}
+	if s := plainText(t, tr); !strings.HasPrefix(s, "fake\n8 tokens · 2 layers × 8 experts, top 2 · reuse 25 %\n1 ▏") {
+		t.Error(s)
+	}
+	if s := plainText(t, tr.Token(0)); !strings.Contains(s, "    1  0 4      0.750 0.250") {
+		t.Error(s)
+	}
+	for _, v := range []any{tr.Layer(2), tr.Top(3), tr.Experts(), tr.Reuse(), tr.Entropy(), tr.Diff(tr)} {
+		plainText(t, v)
+	}
+	if s := tr.Diff(tr).Summary(); s != "the same experts in all of 8 tokens" {
+		t.Error(s)
+	}
+	other := l.TraceRouter("xyw", Params{MaxTokens: 5})
+	if d := tr.Diff(other); d.FirstToken != 2 || d.FirstLayer != 2 {
+		t.Errorf("%+v", d)
+	}
+	path := filepath.Join(t.TempDir(), "trace.jsonl")
+	tr.Save(path)
+	if d := cmp.Diff(tr.Routes, l.LoadTrace(path).Routes); d != "" {
+		t.Error(d)
+	}
+	wantError(t, "Trace.Layer", "no layer 9: the trace has layers 1 to 2", func() { tr.Layer(9) })
+	wantError(t, "Trace.Token", "no token 8: the trace has tokens 0 to 7", func() { tr.Token(8) })
+}
+
+func TestTokens(t *testing.T) {
+	l, _, _ := start(t, &fakeRig{})
+	tokens := l.Tokenize("é!")
+	if d := cmp.Diff(Tokens{{0xc3, "\ufffd"}, {0xa9, "\ufffd"}, {'!', "!"}}, tokens); d != "" {
+		t.Error(d)
+	}
+	if s := l.Detokenize(tokens.IDs()); s != "é!" {
+		t.Error(s)
+	}
+	if s := plainText(t, tokens); s != "│\ufffd│\ufffd│!│\n195 169 33" {
+		t.Error(s)
+	}
+	if n := len(l.Tokenize("")); n != 0 {
+		t.Errorf("%d tokens of nothing", n)
+	}
+	d := l.Logits("x")
+	if len(d.Top) != 2 || !reflect.DeepEqual(d.Logits, []float32{0, 1, 2, 3}) {
+		t.Errorf("%+v", d)
+	}
+	if e := d.Entropy(); math.Abs(e-1.3670) > 1e-4 { // of softmax(0, 1, 2, 3), in bits
+		t.Errorf("entropy %v", e)
+	}
+	if s := plainText(t, d); !strings.Contains(s, `" three" ▏█`) {
+		t.Error(s)
+	}
+}
+
+func TestPrefetchStats(t *testing.T) {
+	l, _, _ := start(t, &fakeRig{})
+	l.Generate("x", Params{MaxTokens: 5})
+	if s := l.PrefetchStats(); s.Needed != 20 || s.Layers[0].Hit != 20 {
+		t.Errorf("%+v", s)
+	}
+	l.Generate("x", Params{MaxTokens: 2})
+	s := l.PrefetchStats()
+	if s.Needed != 8 || s.Hit != 8 || s.Layers[0].Needed != 8 {
+		t.Errorf("%+v", s)
+	}
+	if text := plainText(t, s); !strings.Contains(text, "100.0 %") || !strings.Contains(text, "experts by layer") {
+		t.Error(text)
+	}
+	if s := l.PrefetchStats(); s.Needed != 0 {
+		t.Errorf("since the last call: %+v", s)
+	}
+	l.Generate("x", Params{MaxTokens: 2})
+	l.Reset()
+	if s := l.PrefetchStats(); s.Needed != 0 {
+		t.Errorf("since Reset: %+v", s)
+	}
+	began := prefetch.Stats{Steps: 1, Needed: 2, Hit: 2}
+	if d := cmp.Diff(began, since(began, prefetch.Stats{Steps: 9, Needed: 9})); d != "" {
+		t.Errorf("of a source that began anew: %s", d)
+	}
+}
+
+func TestModelAndMemory(t *testing.T) {
+	l, _, _ := start(t, &fakeRig{})
+	if m := l.Model(); m.Name != "fake" || m.Experts != 8 || !strings.HasPrefix(plainText(t, m), "fake\n") {
+		t.Errorf("%+v", m)
+	}
+	if m := l.Memory(); m.Heap != 2_000_000 || !strings.Contains(plainText(t, m), "2 MB") {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestShow(t *testing.T) {
+	f := &fakeRig{}
+	l, out, _ := start(t, f)
+	l.Display(3, l.Markdown("*x*"), l.Tokenize("a"), []struct{ A int }{{1}})
+	bar := l.Progress(3)
+	bar.Add(1) // too soon to show
+	f.clock.add(progressEvery)
+	bar.Add(1)
+	bar.Set(3)
+	want := []string{
+		"display : 3", "display : *x*", "display : │a│\n97", "display : A\n─\n1",
+		"display progress: ▕                        ▏   0 %  0 of 3",
+		"update progress: ▕████████████████        ▏  66 %  2 of 3, 20/s, 0s left",
+		"update progress: ▕████████████████████████▏ 100 %  3 of 3, 30/s, took 100ms",
+	}
+	if d := cmp.Diff(want, out.displays); d != "" {
+		t.Error(d)
+	}
+	if s := l.Input("name? ") + l.Password("word? "); s != "name? falseword? true" {
+		t.Error(s)
+	}
+	out.inputErr = errors.New("this front end does not allow input requests")
+	wantError(t, "Input", "does not allow input", func() { l.Input("name? ") })
+}
+
+func TestServer(t *testing.T) {
+	release := make(chan struct{})
+	f := &fakeRig{}
+	s := NewServer(func(ctx context.Context) (Engine, error) {
+		select {
+		case <-release:
+		case <-ctx.Done():
+			return Engine{}, ctx.Err()
+		}
+		return Engine{f, byteTokens{}, nil}, nil
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := s.Call(ctx, "info", nil, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("while opening: %v", err)
+	}
+	close(release)
+	for _, c := range []struct{ method, params, want string }{
+		{"info", "", ""},
+		{"nothing", "{}", `want a method of the lab, got "nothing"`},
+		{"generate", `{"max_tokens":1,"x":1}`, `unknown field "x"`},
+		{"generate", `{"max_tokens":1} 2`, "got more"},
+		{"generate", `nonsense`, "want parameters"},
+		{"chat", `{"max_tokens":1}`, "want a model with a chat template"},
+	} {
+		_, err := s.Call(context.Background(), c.method, json.RawMessage(c.params), nil)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %s: %v; want %s", c.method, c.params, err, c.want)
+		}
+	}
+	if err := s.Close(); err != nil || !f.closed {
+		t.Errorf("close: %v", err)
+	}
+	if _, err := s.Call(context.Background(), "info", nil, nil); err == nil || !strings.Contains(err.Error(), "closed") {
+		t.Errorf("after close: %v", err)
+	}
+
+	failing := NewServer(func(context.Context) (Engine, error) { return Engine{}, errors.New("no model in that directory") })
+	if _, err := failing.Call(context.Background(), "info", nil, nil); err == nil || err.Error() != "no model in that directory" {
+		t.Error(err)
+	}
+	failing.Close()
+	panicking := NewServer(func(context.Context) (Engine, error) { panic("x") })
+	if _, err := panicking.Call(context.Background(), "info", nil, nil); err == nil {
+		t.Error("no error of a panic in open")
+	}
+	panicking.Close()
+	hanging := NewServer(func(ctx context.Context) (Engine, error) { <-ctx.Done(); return Engine{}, ctx.Err() })
+	hanging.Close()
+}
+
+// Cells as people write them, on the interpreter that runs them.
+func TestInYaegi(t *testing.T) {
+	l, out, _ := start(t, &fakeRig{})
+	i := interp.New(interp.Options{})
+	if err := i.Use(interp.Exports{"lab/lab": l.Exports()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ code, want string }{
+		{`import . "lab"`, ""},
+		{`g := Generate("Hi", Params{MaxTokens: 4})`, ""},
+		{`g.Text`, "abcd"},
+		{`g.Stats.TTFTSeconds`, "0.25"},
+		{`n := 0; Generate("Hi", Params{MaxTokens: 4, OnToken: func(t Token) { n += t.ID }}); n`, "394"},
+		{`s := ""; for _, t := range Tokenize("ab") { s += t.Text + "," }; s`, "a,b,"},
+		{`Chat(User("Hi"), With(Params{MaxTokens: 2})).Reply("x").Text`, "ab"},
+		{`t := TraceRouter("ab", Params{MaxTokens: 2}); len(t.Routes.Tokens)`, "4"},
+		{`t.Layer(1).Top(1)[0].Count`, "1"},
+		{`t.Reuse().Mean()`, "0.25"},
+		{`st := PrefetchStats(); st.Needed`, "56"},
+		{`st.Layers[0].Layer`, "1"},
+		{`Model().Name`, "fake"},
+		{`Logits("x").Top[0].Text`, " three"},
+		{`var failed error`, ""},
+		{`try := func() { defer func() { failed = recover().(error) }(); Generate("x", Params{TopK: -1}) }; try()`, ""},
+		{`failed.Error()`, "Generate: TopK: want 0 (all) or more, got -1"},
+		{`Last().Text`, "ab"},
+	} {
+		v, err := i.Eval(c.code)
+		if err != nil {
+			t.Fatalf("%s: %v", c.code, err)
+		}
+		if c.want == "" {
+			continue
+		}
+		if got := strings.TrimSpace(sprint(v)); got != strings.TrimSpace(c.want) {
+			t.Errorf("%s = %s, want %s", c.code, got, c.want)
+		}
+	}
+	if !strings.HasPrefix(out.stream.String(), "abcd\n") {
+		t.Errorf("streamed %q", out.stream.String())
+	}
+}
+
+func sprint(v reflect.Value) string {
+	return strings.Trim(string(mustJSON(v.Interface())), `"`)
+}
+
+func mustJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}

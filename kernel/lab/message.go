@@ -1,0 +1,58 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Message is one turn of a chat.
+type Message struct {
+	Role     string `json:"role"`               // user, system or assistant
+	Text     string `json:"text"`               // what is said
+	Thinking string `json:"thinking,omitempty"` // of an assistant: what came before its response
+
+	params *Params // of With: not a turn but the settings
+}
+
+// User is what a user says in a Chat.
+func (l *Lab) User(text string) Message { return Message{Role: "user", Text: text} }
+
+// System is an instruction to the model in a Chat.
+func (l *Lab) System(text string) Message { return Message{Role: "system", Text: text} }
+
+// Assistant is an earlier answer in a Chat.
+func (l *Lab) Assistant(text string) Message { return Message{Role: "assistant", Text: text} }
+
+// With gives a Chat its settings:
+//
+//	Chat(User("Hello"), With(Params{MaxTokens: 200}))
+func (l *Lab) With(p Params) Message { return Message{params: &p} }
+
+// Chat asks the model through its chat template and streams the answer:
+//
+//	g := Chat(System("Be brief."), User("Why is the sky blue?"))
+//	g.Reply("And at night?")
+//
+// Its Text is the response. With Params.Thinking the model thinks first, which is
+// streamed in faint letters and kept in Thinking.
+func (l *Lab) Chat(messages ...Message) *Generation {
+	var params []Params
+	var turns []Message
+	for _, m := range messages {
+		if m.params != nil {
+			params = append(params, *m.params)
+		} else {
+			turns = append(turns, m)
+		}
+	}
+	if len(turns) == 0 {
+		fail("Chat", errors.New(`want messages, got none; begin with Chat(User("…"))`))
+	}
+	p := one("Chat", params)
+	if p.Continue != nil {
+		fail("Chat", fmt.Errorf("want a chat without Params.Continue, got one that continues generation %s; use its Reply", p.Continue.ID))
+	}
+	q := p.request()
+	q.Messages = turns
+	return l.generate("Chat", "chat", q, p)
+}

@@ -1,0 +1,156 @@
+package lab
+
+import (
+	"fmt"
+	"html"
+	"slices"
+	"time"
+
+	"deltafin/kernel/display"
+	"deltafin/prefetch"
+)
+
+// Stats is how experts came to the computation, counted since the last call of
+// PrefetchStats or Reset. Distinct figures are counted since the model was loaded.
+// A cell that ends in one shows a table, and how each layer got its experts.
+type Stats struct{ prefetch.Stats }
+
+// PrefetchStats counts what happened to experts since its last call, or since
+// Reset. It also works from another cell while a generation runs.
+func (l *Lab) PrefetchStats() *Stats {
+	now := l.prefetchStats("PrefetchStats")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := since(now, l.mark)
+	l.mark = now
+	return &Stats{s}
+}
+
+func (l *Lab) prefetchStats(fn string) prefetch.Stats {
+	return call[prefetch.Stats](l, l.session.Context(), fn, "stats", struct{}{}, nil)
+}
+
+// since is b minus a, where a was taken before b. Counts of distinct things stay
+// b's, since they don't subtract; a source that began anew since a gives b.
+func since(b, a prefetch.Stats) prefetch.Stats {
+	if a.Steps > b.Steps || a.Needed > b.Needed {
+		return b
+	}
+	b.Rows -= a.Rows
+	b.Steps -= a.Steps
+	b.Needed -= a.Needed
+	b.Hit -= a.Hit
+	b.InTime -= a.InTime
+	b.Late -= a.Late
+	b.Demanded -= a.Demanded
+	b.BytesNeeded -= a.BytesNeeded
+	b.BytesRead -= a.BytesRead
+	b.Stall -= a.Stall
+	b.Compute -= a.Compute
+	b.Layers = slices.Clone(b.Layers)
+	before := map[int]prefetch.LayerStats{}
+	for _, y := range a.Layers {
+		before[y.Layer] = y
+	}
+	for i := range b.Layers {
+		x := &b.Layers[i]
+		y := before[x.Layer]
+		x.Steps -= y.Steps
+		x.Needed -= y.Needed
+		x.Hit -= y.Hit
+		x.InTime -= y.InTime
+		x.Late -= y.Late
+		x.Demanded -= y.Demanded
+		x.Stall -= y.Stall
+		x.Compute -= y.Compute
+	}
+	return b
+}
+
+// DisplayBundle shows the figures and the experts by layer.
+func (s *Stats) DisplayBundle() display.Bundle {
+	share := func(n int64) string {
+		if s.Needed == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(s.Needed))
+	}
+	table := display.Table{Title: "experts since the last call", Columns: []string{"figure", "value", "share"}, Rows: [][]any{
+		{"rows × layers", s.Rows, ""},
+		{"experts needed", s.Needed, ""},
+		{"in memory", s.Hit, share(s.Hit)},
+		{"predicted, in time", s.InTime, share(s.InTime)},
+		{"predicted, late", s.Late, share(s.Late)},
+		{"read on demand", s.Demanded, share(s.Demanded)},
+		{"bytes needed", size(s.BytesNeeded), ""},
+		{"bytes read", size(s.BytesRead), ""},
+		{"different experts, bytes, since the start", size(s.BytesDistinct), ""},
+		{"stall", display.Duration(s.Stall), ""},
+		{"computing on experts", display.Duration(s.Compute), ""},
+	}}
+	b := table.DisplayBundle()
+	if len(s.Layers) == 0 {
+		return b
+	}
+	text, source := b.Data[display.MIMEText].(string), b.Data[display.MIMEHTML].(string)
+	for _, chart := range []display.Bars{s.experts(), s.times()} {
+		c := chart.DisplayBundle()
+		text += "\n\n" + c.Data[display.MIMEText].(string)
+		if svg, ok := c.Data[display.MIMESVG].(string); ok {
+			source += `<div style="margin-top:1em">` + svg + "</div>"
+		} else {
+			source += "<p>" + html.EscapeString(c.Data[display.MIMEText].(string)) + "</p>"
+		}
+	}
+	b.Data[display.MIMEText], b.Data[display.MIMEHTML] = text, source
+	return b
+}
+
+// layers makes a stacked chart by layer, leaving out series that are all zero.
+func (s *Stats) layers(title, value string, names []string, of func(prefetch.LayerStats) []float64) display.Bars {
+	b := display.Bars{Title: title, Label: "layer", Value: value, Labels: []string{}}
+	series := make([]display.Series, len(names))
+	used := make([]bool, len(names))
+	for _, y := range s.Layers {
+		b.Labels = append(b.Labels, fmt.Sprint(y.Layer))
+		for i, v := range of(y) {
+			series[i].Values = append(series[i].Values, v)
+			used[i] = used[i] || v != 0
+		}
+	}
+	for i, name := range names {
+		series[i].Name = name
+		if used[i] || i == 0 {
+			b.Series = append(b.Series, series[i])
+		}
+	}
+	return b
+}
+
+func (s *Stats) experts() display.Bars {
+	return s.layers("experts by layer", "experts", []string{"in memory", "in time", "late", "on demand"}, func(y prefetch.LayerStats) []float64 {
+		return []float64{float64(y.Hit), float64(y.InTime), float64(y.Late), float64(y.Demanded)}
+	})
+}
+
+func (s *Stats) times() display.Bars {
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	return s.layers("time by layer", "ms", []string{"computing", "stall"}, func(y prefetch.LayerStats) []float64 {
+		return []float64{ms(y.Compute), ms(y.Stall)}
+	})
+}
+
+// size formats a number of bytes in decimal units, as drives are sold.
+func size(n int64) string {
+	v, unit := float64(n), "B"
+	for _, u := range []string{"kB", "MB", "GB", "TB"} {
+		if v < 1000 {
+			break
+		}
+		v, unit = v/1000, u
+	}
+	if unit == "B" {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.3g %s", v, unit)
+}

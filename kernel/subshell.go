@@ -1,0 +1,265 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+const (
+	// queueBytes bounds the requests that wait for one shell; more are left in their
+	// front end's connection. A request counts at least requestCost.
+	queueBytes  = 256 << 20
+	requestCost = 1 << 10
+
+	// maxSubshells bounds the subshells that are open at once.
+	maxSubshells = 256
+)
+
+// shell runs the requests of the main shell ("") or of a subshell one at a time, in
+// the order of their arrival. Its run method is a goroutine of the server.
+type shell struct {
+	id     string
+	server *Server
+
+	mu      sync.Mutex
+	change  sync.Cond
+	queue   []*request
+	bytes   int
+	closed  bool
+	aborted uint64             // executes that arrived no later than this are not run
+	cancel  context.CancelFunc // of the running request, or nil
+	done    chan struct{}      // closed when run has returned
+}
+
+func (s *Server) newShell(id string) *shell {
+	sh := &shell{id: id, server: s, done: make(chan struct{})}
+	sh.change.L = &sh.mu
+	return sh
+}
+
+func cost(r *request) int { return max(requestCost, r.Size()) }
+
+// put queues a request, waiting while the queue is full; false when the shell has
+// been closed.
+func (sh *shell) put(r *request) bool {
+	n := cost(r)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for !sh.closed && sh.bytes > 0 && sh.bytes+n > queueBytes {
+		sh.change.Wait()
+	}
+	if sh.closed {
+		return false
+	}
+	sh.queue = append(sh.queue, r)
+	sh.bytes += n
+	sh.change.Broadcast()
+	return true
+}
+
+func (sh *shell) run(ctx context.Context) {
+	defer close(sh.done)
+	for {
+		sh.mu.Lock()
+		for len(sh.queue) == 0 && !sh.closed {
+			sh.change.Wait()
+		}
+		if sh.closed {
+			sh.mu.Unlock()
+			return
+		}
+		r := sh.queue[0]
+		sh.queue[0] = nil
+		sh.queue = sh.queue[1:]
+		sh.bytes -= cost(r)
+		sh.change.Broadcast()
+		if r.Header.MsgType == "execute_request" && r.seq <= sh.aborted {
+			sh.mu.Unlock()
+			sh.server.abortReply(r)
+			continue
+		}
+		rctx, cancel := context.WithCancel(ctx)
+		interrupted, interrupt := context.WithCancel(context.Background())
+		r.interrupted = interrupted
+		sh.cancel = func() { cancel(); interrupt() }
+		sh.mu.Unlock()
+
+		sh.server.handle(rctx, r)
+
+		sh.mu.Lock()
+		sh.cancel = nil
+		sh.mu.Unlock()
+		cancel()
+	}
+}
+
+// abort keeps the executes that arrived up to seq from running.
+func (sh *shell) abort(seq uint64) {
+	sh.mu.Lock()
+	sh.aborted = max(sh.aborted, seq)
+	sh.mu.Unlock()
+}
+
+// interrupt stops the running request and aborts the queued executes; it says
+// whether there was any.
+func (sh *shell) interrupt() bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.aborted = sh.server.received.Load()
+	if sh.cancel == nil {
+		return len(sh.queue) > 0
+	}
+	sh.cancel()
+	return true
+}
+
+// close ends the shell: the running request is cancelled, queued ones are dropped.
+func (sh *shell) close() {
+	sh.mu.Lock()
+	sh.closed = true
+	if sh.cancel != nil {
+		sh.cancel()
+	}
+	sh.change.Broadcast()
+	sh.mu.Unlock()
+}
+
+// rest takes what was queued when the shell closed.
+func (sh *shell) rest() []*request {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	q := sh.queue
+	sh.queue = nil
+	return q
+}
+
+// shell finds a shell; nil when there is none of that id.
+func (s *Server) shell(id string) *shell {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shells[id]
+}
+
+// Interrupt stops the running cell of the main shell and aborts the cells queued
+// behind it. When the main shell has none, it does so to the subshells. It returns
+// at once.
+func (s *Server) Interrupt() {
+	if s.shell("").interrupt() {
+		return
+	}
+	for _, id := range s.subshellIDs() {
+		if sh := s.shell(id); sh != nil {
+			sh.interrupt()
+		}
+	}
+}
+
+// interruptRequest interrupts one subshell when the request names it, in its header
+// or content.
+func (s *Server) interruptRequest(ctx context.Context, r *request) (any, error) {
+	var q struct {
+		SubshellID string `json:"subshell_id"`
+	}
+	if err := parse(r, &q); err != nil {
+		return nil, err
+	}
+	if r.Header.SubshellID != "" {
+		q.SubshellID = r.Header.SubshellID
+	}
+	if q.SubshellID == "" {
+		s.Interrupt()
+	} else if sh := s.shell(q.SubshellID); sh != nil {
+		sh.interrupt()
+	} else {
+		return nil, unknownSubshell(q.SubshellID)
+	}
+	return map[string]any{"status": "ok"}, nil
+}
+
+func unknownSubshell(id string) error {
+	return &contentError{"subshell_id", "the id of an open subshell", fmt.Sprintf("%.100q", id)}
+}
+
+// subshellIDs lists the open subshells, oldest first.
+func (s *Server) subshellIDs() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.subshells)
+}
+
+func (s *Server) createSubshell(ctx context.Context, r *request) (any, error) {
+	s.mu.Lock()
+	n := len(s.subshells)
+	s.mu.Unlock()
+	if n >= maxSubshells {
+		return nil, fmt.Errorf("%d subshells are open; delete one first", n)
+	}
+	id := newID()
+	if err := s.interpreter.OpenSubshell(id); err != nil {
+		return nil, err
+	}
+	sh := s.newShell(id)
+	s.mu.Lock()
+	s.shells[id] = sh
+	s.subshells = append(s.subshells, id)
+	s.mu.Unlock()
+	s.wg.Go(func() { sh.run(s.ctx) })
+	return map[string]any{"status": "ok", "subshell_id": id}, nil
+}
+
+// deleteSubshell interrupts what runs in the subshell, aborts what is queued, and
+// closes it.
+func (s *Server) deleteSubshell(ctx context.Context, r *request) (any, error) {
+	var q struct {
+		SubshellID string `json:"subshell_id"`
+	}
+	if err := parse(r, &q); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	sh := s.shells[q.SubshellID]
+	if sh != nil && sh.id != "" {
+		delete(s.shells, sh.id)
+		s.subshells = slices.DeleteFunc(s.subshells, func(id string) bool { return id == sh.id })
+	}
+	s.mu.Unlock()
+	if sh == nil || sh.id == "" {
+		return nil, unknownSubshell(q.SubshellID)
+	}
+	sh.close()
+	select {
+	case <-sh.done:
+	case <-s.ctx.Done():
+	}
+	for _, r := range sh.rest() {
+		if r.Header.MsgType == "execute_request" {
+			s.abortReply(r)
+		} else {
+			s.lost(r)
+		}
+	}
+	if err := s.interpreter.CloseSubshell(sh.id); err != nil {
+		return nil, err
+	}
+	return map[string]any{"status": "ok"}, nil
+}
+
+// lost answers a request to a subshell that isn't open.
+func (s *Server) lost(r *request) {
+	s.status(r, "busy")
+	if strings.HasSuffix(r.Header.MsgType, "_request") {
+		s.replyError(r, "no such subshell", unknownSubshell(r.Header.SubshellID))
+	}
+	s.status(r, "idle")
+}
+
+func (s *Server) listSubshells(ctx context.Context, r *request) (any, error) {
+	ids := s.subshellIDs()
+	if ids == nil {
+		ids = []string{}
+	}
+	return map[string]any{"status": "ok", "subshell_id": ids}, nil
+}

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The committed files are what this program writes.
+func TestCommitted(t *testing.T) {
+	asm, stubs, err := generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]byte{asmFile: asm, stubFile: stubs} {
+		got, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s differs; run go generate ./metal/cpu", name)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package cpu
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"deltafin/metal"
+	"deltafin/metal/metaltest"
+)
+
+func TestDevice(t *testing.T) {
+	for _, level := range Levels() {
+		t.Run(level, func(t *testing.T) {
+			metaltest.TestDevice(t, func(threads int) metal.Device { return Open(Options{Threads: threads, Level: level}) })
+		})
+	}
+}
+
+// Queues of several goroutines share a device's threads.
+func TestConcurrentQueues(t *testing.T) {
+	d := Open(Options{Threads: 3})
+	defer d.Close()
+	x := d.NewBuffer(64)
+	for i := range x.F {
+		x.F[i] = float32(i)
+	}
+	data := make([]byte, 300*64*2)
+	for i := range data {
+		data[i] = byte(i * 7)
+	}
+	for i := 1; i < len(data); i += 2 {
+		data[i] = data[i]&0x80 | 0x3f // values around 1
+	}
+	w := d.NewMatrix(metal.BF16, 300, 64, data, nil)
+	want := d.NewBuffer(300)
+	q := d.Begin(t.Context())
+	q.MatMul(want, x, w, 1)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			q := d.Begin(t.Context())
+			y := d.NewBuffer(300)
+			for range 50 {
+				q.MatMul(y, x, w, 1)
+				for i := range y.F {
+					if y.F[i] != want.F[i] {
+						t.Errorf("output %d: %g, want %g", i, y.F[i], want.F[i])
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// ulps is how many float32s lie between got and want.
+func ulps(got float32, want float64) float64 {
+	w := float32(want)
+	if got == w || math.IsNaN(float64(got)) && math.IsNaN(want) {
+		return 0
+	}
+	step := math.Abs(float64(math.Nextafter32(w, float32(math.Inf(1)))) - float64(w))
+	if math.IsInf(float64(w), 0) || math.IsInf(float64(got), 0) {
+		return math.Inf(1)
+	}
+	return math.Abs(float64(got)-want) / step
+}
+
+func TestFunctionsWithinTwoUlp(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, f := range []struct {
+		name string
+		f    func(float32) float32
+		want func(float64) float64
+	}{
+		{"exp", exp, math.Exp},
+		{"sigmoid", sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }},
+		{"tanh", tanh, math.Tanh},
+	} {
+		var worst float64
+		var at float32
+		try := func(x float32) {
+			if u := ulps(f.f(x), f.want(float64(x))); !(u <= worst) {
+				worst, at = u, x
+			}
+		}
+		for range 2_000_000 {
+			try(float32(r.NormFloat64() * 30))
+			try(math.Float32frombits(r.Uint32()))
+		}
+		for _, x := range []float32{0, float32(math.Copysign(0, -1)), 1e-45, -1e-45, 88.72283, 88.72284, 88.8, -87.33655, -103.97, -103.98, -104, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())} {
+			try(x)
+		}
+		t.Logf("%s: at most %.2f ulp, at %g", f.name, worst, at)
+		if worst > 2 {
+			t.Errorf("%s(%g) = %g, want %g: %.2f ulp", f.name, at, f.f(at), f.want(float64(at)), worst)
+		}
+	}
+}
+
+func TestWidenMX4(t *testing.T) {
+	for scale := range 255 {
+		codes, scales := make([]byte, 16), []byte{byte(scale)}
+		for i := range codes {
+			codes[i] = byte(2*i%16 | (2*i+1)%16<<4)
+		}
+		w := metal.Matrix{Format: metal.MX4, Rows: 1, Cols: 32, Data: codes, Scales: scales}
+		got := make([]float32, 32)
+		widen(got, &w, 0)
+		for i, v := range got {
+			want := []float64{0, .5, 1, 1.5, 2, 3, 4, 6}[i%8] * math.Exp2(float64(scale)-127)
+			if i%16 >= 8 {
+				want = -want
+			}
+			if float64(v) != want && !(want > math.MaxFloat32 || want < -math.MaxFloat32) {
+				t.Fatalf("code %d at scale %d: %g, want %g", i%16, scale, v, want)
+			}
+		}
+	}
+}
