@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"path/filepath"
 	"reflect"
@@ -202,12 +203,7 @@ func (p *configParser) fields(path string, m map[string]json.RawMessage, v refle
 			}
 		}
 	}
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
 		value := string(m[name])
 		if !known[name] && !slices.Contains(ignored, name) && value != "null" && value != "false" {
 			p.fail(path+"."+name, "only fields that the engine implements", short(m[name]))
@@ -251,9 +247,9 @@ func (p *configParser) quantization(path string, raw json.RawMessage) {
 	if p.err == nil && len(groups) == 0 {
 		p.fail(path+".config_groups", "a group of weights", "none")
 	}
-	for name, group := range groups {
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		at := path + ".config_groups." + name
-		g := p.object(at, group)
+		g := p.object(at, groups[name])
 		if p.err != nil {
 			return
 		}

@@ -42,6 +42,10 @@ const (
 	FinishInterrupted Finish = "interrupted" // the context was cancelled
 )
 
+// ErrNoLogits is a sequence that nothing can follow: an empty one, or one whose last
+// Extend was interrupted.
+var ErrNoLogits = errors.New("engine: the sequence has no logits; extend it by at least one token first")
+
 // Generated is the outcome of Generate.
 type Generated struct {
 	IDs    []int  // new tokens, without the stop id
@@ -50,7 +54,8 @@ type Generated struct {
 }
 
 // Generate samples new tokens after s, whose last logits must be there, and extends
-// s with them. The last token is sampled but not computed: s ends before it.
+// s with them. Unless a stop id ended it, the last token is sampled but not computed:
+// s ends before it.
 //
 // emit, which may be nil, is called for every new token with the text that became
 // final: it trails the tokens by an incomplete rune, or by what may still become a
@@ -60,6 +65,9 @@ type Generated struct {
 func Generate(ctx context.Context, s *Sequence, tok *tokenizer.Tokenizer, o GenerateOptions, emit func(id int, text string)) (Generated, error) {
 	if err := o.Check(); err != nil {
 		return Generated{}, err
+	}
+	if s.Logits() == nil && o.MaxTokens > 0 {
+		return Generated{}, ErrNoLogits
 	}
 	if emit == nil {
 		emit = func(int, string) {}

@@ -74,10 +74,13 @@ func (f *MoE) experts(p *pass, y, z metal.Buffer) error {
 		for _, l := range leases[:n] {
 			w.landed[l.Index], w.state[l.Index] = l, landed
 		}
-		for w.next < len(g.experts) && w.state[w.next] != waiting {
+		for {
 			// Compute what fits, then add what is in order; the window is then free
 			// again but for outputs that still wait.
 			jobs := w.place(window, reserved, f)
+			if len(jobs) == 0 {
+				break
+			}
 			p.q.Experts(z, jobs, f.SharedExperts.Beta, f.SharedExperts.Lambda)
 			for ; w.next < len(g.experts) && w.state[w.next] == computed; w.next++ {
 				lo, hi := g.start[w.next], g.start[w.next+1]

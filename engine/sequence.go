@@ -13,7 +13,7 @@ import (
 // after its last token. It belongs to one goroutine.
 //
 // Extend commits whole chunks: when it is interrupted, the Sequence stays at the
-// last committed token, as if the rest had not been asked for.
+// last committed token, and can be extended from there.
 type Sequence struct {
 	m      *Model
 	tokens []int
@@ -39,8 +39,8 @@ func (s *Sequence) Len() int { return len(s.tokens) }
 // Tokens are the committed tokens; the caller must not change them.
 func (s *Sequence) Tokens() []int { return s.tokens }
 
-// Logits is the row after the last committed token, nil when there is none. The
-// caller must not change it.
+// Logits is the row after the last committed token: nil for an empty text, and where
+// Extend was interrupted before its last chunk. The caller must not change it.
 func (s *Sequence) Logits() []float32 { return s.logits }
 
 // Fork returns a second Sequence at the same place; each goes its own way. What

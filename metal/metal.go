@@ -142,7 +142,7 @@ type Queue interface {
 	// KDA walks n rows of the delta rule for each head. q, k, v, g and o are
 	// [n][heads·dim], beta is [n][heads]; from and to are [heads][dim][dim], key ×
 	// value: from is the state before the rows, to receives the state after them,
-	// and may be from. For each row, with q̂ = q/√(Σq²+1e-6)·dim^-½ and k̂ = k/√(Σk²+1e-6):
+	// and may be from; o may not be an input. For each row, with q̂ = q/√(Σq²+1e-6)·dim^-½ and k̂ = k/√(Σk²+1e-6):
 	// S ← diag(e^g)·S; u = β(v − Sᵀk̂); S ← S + k̂uᵀ; o = Sᵀq̂.
 	KDA(o, to, from, q, k, v, g, beta Buffer, n, heads, dim int)
 
@@ -152,7 +152,7 @@ type Queue interface {
 
 	// MLA is causal attention over the latent cache for n rows at positions first
 	// …, whose own latents are already stored. q[n][Heads·(Nope+Rope)],
-	// o[n][Heads·V]; kvB's rows go head by head, Nope rows for keys, then V for values.
+	// o[n][Heads·V], which may not be q; kvB's rows go head by head, Nope rows for keys, then V for values.
 	MLA(o, q Buffer, cache []Buffer, first int, kvB Matrix, n int, s MLAShape)
 
 	// Route chooses k of experts for each row of logits[n][experts]: s = σ(logit), the

@@ -42,7 +42,8 @@ type Lease struct {
 // Source gives experts. Its methods may be called from any goroutine.
 type Source interface {
 	// Demand asks for experts of one layer, in ascending id without repeats, for a
-	// step of rows token rows. The batch must be closed.
+	// step of rows token rows. The slice must stay as it is until the batch is closed,
+	// which it must be.
 	Demand(ctx context.Context, layer int, experts []int, rows int) (Batch, error)
 	// Stats returns the counters since the source was opened.
 	Stats() Stats

@@ -53,7 +53,9 @@ func (r *Rig) generate(ctx context.Context, q Request, rec *recorder, progress f
 	}
 	g := &Generation{PromptIDs: ids, IDs: []int{}, Finish: FinishInterrupted}
 	done, err := r.take(ctx)
-	if err != nil {
+	if errors.Is(err, ErrClosed) {
+		return nil, err
+	} else if err != nil {
 		return r.finish(g, nil, begin), nil
 	}
 	defer done()
@@ -82,14 +84,14 @@ func (r *Rig) generate(ctx context.Context, q Request, rec *recorder, progress f
 	if err != nil {
 		return nil, err
 	}
-	if rec != nil && out.Finish != FinishInterrupted && len(out.IDs) > 0 {
-		// Generate samples its last token without computing it; its routes are wanted.
+	g.Stats.Rounds = s.Len() - len(ids)
+	if all := len(ids) + len(out.IDs); rec != nil && out.Finish != FinishInterrupted && s.Len() < min(all, r.model.MaxPositionEmbeddings) {
+		// The last token was sampled, not computed; its routes are wanted.
 		if err := s.Extend(ctx, out.IDs[len(out.IDs)-1:], engine.ExtendOptions{Hook: &run.hook}); err != nil && ctx.Err() == nil {
 			return nil, err
 		}
 	}
 	g.IDs, g.Text, g.Finish = append(g.IDs, out.IDs...), out.Text, out.Finish
-	g.Stats.Rounds = max(0, len(out.IDs)-1)
 	if !first.IsZero() {
 		g.Stats.TTFTSeconds = first.Sub(begin).Seconds()
 	}
@@ -183,7 +185,7 @@ func (r *Rig) prefill(ctx context.Context, ids []int, fresh bool, run *run, prog
 		return s, err
 	}
 	r.mu.Lock()
-	r.kept.keep(s.Fork())
+	r.kept.keep(s)
 	r.mu.Unlock()
 	return s, nil
 }

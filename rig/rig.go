@@ -37,7 +37,9 @@ type Rig struct {
 	tok        *tokenizer.Tokenizer
 	loadTime   time.Duration
 
-	turn chan struct{} // holds one token: who has it computes
+	turn   chan struct{} // holds one token: who has it computes
+	closed chan struct{} // closed by Close
+	close  sync.Once
 
 	mu     sync.Mutex    // guards what follows
 	loaded time.Duration // load time not yet shown by a request
@@ -47,7 +49,7 @@ type Rig struct {
 // Open loads a model; the caller closes the Rig. The error says what to mend.
 func Open(ctx context.Context, o Options) (_ *Rig, err error) {
 	begin := time.Now()
-	r := &Rig{turn: make(chan struct{}, 1)}
+	r := &Rig{turn: make(chan struct{}, 1), closed: make(chan struct{}), kept: newStates(0)}
 	defer func() {
 		if err != nil {
 			r.release()
@@ -131,11 +133,19 @@ func (e *ModelError) Error() string {
 	return fmt.Sprintf("model %s: want the directory of a K3 snapshot, or %s for the embedded one, got %s", e.Model, DefaultModel, e.Got)
 }
 
-// Close waits for a running request, then releases the model.
-func (r *Rig) Close() error {
-	<-r.turn // never given back: later requests end with their context
-	return r.release()
+// Close waits for a running request, then releases the model. Requests that wait or
+// come later get ErrClosed.
+func (r *Rig) Close() (err error) {
+	r.close.Do(func() {
+		close(r.closed)
+		<-r.turn // never given back
+		err = r.release()
+	})
+	return err
 }
+
+// ErrClosed is what requests get after Close.
+var ErrClosed = errors.New("rig: the model was closed")
 
 func (r *Rig) release() error {
 	var errs []error
@@ -154,8 +164,15 @@ func (r *Rig) release() error {
 // take waits for the turn to compute; done gives it back.
 func (r *Rig) take(ctx context.Context) (done func(), err error) {
 	select {
+	case <-r.closed:
+		return nil, ErrClosed
+	default:
+	}
+	select {
 	case <-r.turn:
 		return func() { r.turn <- struct{}{} }, nil
+	case <-r.closed:
+		return nil, ErrClosed
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -201,9 +218,10 @@ func (r *Rig) Memory() MemoryMap {
 	return m
 }
 
-// Reset forgets kept states; the weights stay.
+// Reset forgets kept states; the weights stay. IDs of earlier generations mean
+// nothing from then on.
 func (r *Rig) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.kept = states{}
+	r.kept = newStates(r.kept.counter)
 }

@@ -2,6 +2,7 @@ package rig
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"deltafin/engine"
@@ -13,7 +14,12 @@ import (
 type states struct {
 	list    []kept // most recently used last
 	texts   []text // most recent last
-	counter int
+	prefix  string // of IDs: another engine's mean nothing here
+	counter int    // of generations, the last one's number
+}
+
+func newStates(counter int) states {
+	return states{prefix: fmt.Sprintf("%08x", rand.Uint32()), counter: counter}
 }
 
 type kept struct {
@@ -54,12 +60,21 @@ func (s *states) longest(ids []int) *engine.Sequence {
 	return k.seq.Fork()
 }
 
-// keep takes seq, which nobody may extend any more.
+// keep keeps a fork of seq, without the memory that seq has for going on.
 func (s *states) keep(seq *engine.Sequence) {
 	if seq.Len() == 0 {
 		return
 	}
-	s.list = slices.DeleteFunc(s.list, func(k kept) bool { return slices.Equal(k.seq.Tokens(), seq.Tokens()) })
+	for i, k := range s.list {
+		if slices.Equal(k.seq.Tokens(), seq.Tokens()) {
+			s.list = slices.Delete(s.list, i, i+1)
+			if seq.Logits() == nil {
+				seq = k.seq // the one that knows what comes next
+			}
+			break
+		}
+	}
+	seq = seq.Fork()
 	s.list = append(s.list, kept{seq, seq.Bytes()})
 	total := int64(0)
 	for i := len(s.list) - 1; i >= 0; i-- {
@@ -74,7 +89,7 @@ func (s *states) keep(seq *engine.Sequence) {
 // record notes a generation's tokens and returns the ID that finds them again.
 func (s *states) record(tokens []int) string {
 	s.counter++
-	t := text{fmt.Sprintf("g%d", s.counter), tokens}
+	t := text{fmt.Sprintf("%s-%d", s.prefix, s.counter), tokens}
 	s.texts = append(s.texts, t)
 	if len(s.texts) > keptTexts {
 		s.texts = slices.Delete(s.texts, 0, 1)

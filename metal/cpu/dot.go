@@ -2,7 +2,7 @@ package cpu
 
 import "math"
 
-// Lanes is the number of partial sums of a dot product.
+// lanes is the number of partial sums of a dot product.
 const lanes = 16
 
 // dot is the one reduction order of every dot product: element i goes to lane i mod
