@@ -76,6 +76,16 @@ func TestSessions(t *testing.T) {
 			{"for i, w := range slices.Backward([]string{\"a\", \"b\"}) { fmt.Print(i, w) }", "stdout:1b0a"},
 			{"var fs []func() int\nfor i := 0; i < 3; i++ { fs = append(fs, func() int { return i }) }\nfs[0]() + fs[2]()", "result:2"},
 		},
+		"corners": {
+			{"func drain(c, quit chan int) (n int) {\nloop:\n\tfor {\n\t\tselect {\n\t\tcase v := <-c:\n\t\t\tn += v\n\t\t\tif v == 2 { close(quit); c = nil }\n\t\tcase <-quit:\n\t\t\tbreak loop\n\t\t}\n\t}\n\treturn\n}\nc := make(chan int, 2)\nc <- 1\nc <- 2\ndrain(c, make(chan int))", "result:3"},
+			{"func take(c <-chan int) int { return <-c }\nc <- 5\ntake(c)", "result:5"},
+			{"type cnt struct{ n *int }\nfunc (c cnt) add(int, string) int { *c.n++; return *c.n }\nk := 0\ncnt{&k}.add(3, \"x\")", "result:1"},
+			{"func late() {\n\tx := 1\n\tdefer fmt.Println(\"arg\", x)\n\tx = 2\n}\nlate()", "stdout:arg 1\n"},
+			{"type v struct{ a int }\nfunc (x v) get() int { return x.a }\ny := v{1}\nget := y.get\ny.a = 2\nget() + y.get()", "result:3"},
+			{"var i any = y\ny.a = 9\ni.(v).a", "result:2"},
+			{"json.Marshal(struct { A int; b int }{1, 2})", "result:[123 34 65 34 58 49 125], <nil>"},
+			{"min(3, 1, 2) + max(k, 7)", "result:8"},
+		},
 		"errors keep what ran": {
 			{"a := 1\nb := []int{}\nfmt.Println(\"ran\")\nb[a] = 1\nc := 2", "error:index out of range [1] with length 0"},
 			{"a", "result:1"},

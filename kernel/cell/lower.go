@@ -501,8 +501,36 @@ func (l *lowerer) function(n ast.Node, t types.Type) ast.Node {
 	outer := l.outer
 	l.outer = map[string]bool{}
 	c := l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
+	switch c := c.(type) {
+	case *ast.FuncDecl:
+		l.nameParams(c.Recv)
+		l.nameParams(c.Type.Params)
+	case *ast.FuncLit:
+		l.nameParams(c.Type.Params)
+	}
 	l.funcs, l.outer = l.funcs[:len(l.funcs)-1], outer
 	return c
+}
+
+// nameParams gives each parameter a name: the interpreter miscounts those that
+// have none.
+func (l *lowerer) nameParams(fields *ast.FieldList) {
+	if fields == nil {
+		return
+	}
+	for _, f := range fields.List {
+		name := func(pos token.Pos) *ast.Ident {
+			return &ast.Ident{Name: "p" + mark + strconv.Itoa(l.u.table.next()), NamePos: pos}
+		}
+		if len(f.Names) == 0 {
+			f.Names = []*ast.Ident{name(f.Type.Pos())}
+		}
+		for i, n := range f.Names {
+			if n.Name == "_" {
+				f.Names[i] = name(n.NamePos)
+			}
+		}
+	}
 }
 
 var (

@@ -1432,7 +1432,12 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 				return
 			}
 			n.start = n.child[0].start
-			n.lastChild().tnext = n.anc.anc // exit node is selectStmt
+			switch n.lastChild().kind {
+			case breakStmt, continueStmt, gotoStmt:
+				// These go where they go.
+			default:
+				n.lastChild().tnext = n.anc.anc // exit node is selectStmt
+			}
 
 		case commClause:
 			wireChild(n)
@@ -1443,7 +1448,12 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 			if len(n.child) > 1 {
 				n.start = n.child[1].start // Skip chan operation, performed by select
 			}
-			n.lastChild().tnext = n.anc.anc // exit node is selectStmt
+			switch n.lastChild().kind {
+			case breakStmt, continueStmt, gotoStmt:
+				// These go where they go.
+			default:
+				n.lastChild().tnext = n.anc.anc // exit node is selectStmt
+			}
 
 		case compositeLitExpr:
 			wireChild(n)

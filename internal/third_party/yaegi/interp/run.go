@@ -3593,6 +3593,13 @@ func reset(n *node) {
 	}
 }
 
+// settable is a variable that holds v: what later steps may assign to.
+func settable(v reflect.Value) reflect.Value {
+	c := reflect.New(v.Type()).Elem()
+	c.Set(v)
+	return c
+}
+
 // recv reads from a channel.
 func recv(n *node) {
 	value := genValue(n.child[0])
@@ -3608,7 +3615,7 @@ func recv(n *node) {
 				// Fast: channel read doesn't block
 				ch := value(f)
 				if r, ok := ch.TryRecv(); ok {
-					getFrame(f, l).data[i] = r
+					getFrame(f, l).data[i] = settable(r)
 					if r.Bool() {
 						return tnext
 					}
@@ -3631,17 +3638,17 @@ func recv(n *node) {
 				// Fast: channel read doesn't block
 				ch := value(f)
 				if r, ok := ch.TryRecv(); ok {
-					getFrame(f, l).data[i] = r
+					getFrame(f, l).data[i] = settable(r)
 					return tnext
 				}
 				// Slow: channel is blocked, allow cancel
 				done := f.run.wait
 
-				var chosen int
-				chosen, getFrame(f, l).data[i], _ = reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
+				chosen, v, _ := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
 				if chosen == 0 {
 					return nil
 				}
+				getFrame(f, l).data[i] = settable(v)
 				return tnext
 			}
 		}
@@ -3651,7 +3658,7 @@ func recv(n *node) {
 			fnext := getExec(n.fnext)
 			n.exec = func(f *frame) bltn {
 				if r, _ := value(f).Recv(); r.Bool() {
-					getFrame(f, l).data[i] = r
+					getFrame(f, l).data[i] = settable(r)
 					return tnext
 				}
 				return fnext
