@@ -40,7 +40,7 @@ kernel: build venv
 
 .PHONY: lab
 lab: kernel ## open JupyterLab with the quickstart (sets up all it needs)
-	$(PY) -m jupyterlab $(ROOT_FLAG) notebooks/01-quickstart.ipynb
+	$(PY) -m jupyterlab $(ROOT_FLAG) --LabApp.default_url=/lab/tree/notebooks/01-quickstart.ipynb
 
 .PHONY: lab-headless
 lab-headless: kernel ## execute the quickstart without a browser
