@@ -107,11 +107,8 @@ func TestGenerate(t *testing.T) {
 	}
 
 	g, text := generate(engine.GenerateOptions{MaxTokens: 12})
-	if want := " Paris. The Eiffel Tower is located in Paris"; text != want || g.Finish != engine.FinishLength || len(g.IDs) != 12 {
-		// The number of tokens that the text takes is the model's affair.
-		if !strings.HasPrefix(want, text) && !strings.HasPrefix(text, want) {
-			t.Errorf("%q (%s), want %q", text, g.Finish, want)
-		}
+	if want := " Paris. The Eiffel Tower is located in Paris"; !strings.HasPrefix(want, text) || len(text) < 20 || g.Finish != engine.FinishLength || len(g.IDs) != 12 {
+		t.Errorf("%d tokens, %q (%s), want 12 that begin %q", len(g.IDs), text, g.Finish, want)
 	}
 	if g, text := generate(engine.GenerateOptions{}); text != "" || len(g.IDs) != 0 || g.Finish != engine.FinishLength {
 		t.Errorf("no tokens asked for: %+v", g)
@@ -155,6 +152,10 @@ func TestGenerate(t *testing.T) {
 	}
 	if got := slices.Concat(part.IDs, rest.IDs); !slices.Equal(got, g.IDs) {
 		t.Errorf("interrupted and continued: %v, want %v", got, g.IDs)
+	}
+
+	if _, err := engine.Generate(t.Context(), m.NewSequence(), tok, engine.GenerateOptions{MaxTokens: 1}, nil); !errors.Is(err, engine.ErrNoLogits) {
+		t.Errorf("after nothing: %v", err)
 	}
 
 	// The text may not outgrow the model.

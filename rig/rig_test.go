@@ -101,6 +101,15 @@ func TestGenerate(t *testing.T) {
 	if m := r.Memory(); m.KeptSequences != 0 {
 		t.Errorf("%d sequences kept after Reset", m.KeptSequences)
 	}
+	// An ID from before means nothing, also when there are as many generations again.
+	for range 8 {
+		_, err := r.Generate(t.Context(), Request{Prompt: "Other", MaxTokens: 1}, nil)
+		must(t, err)
+	}
+	var prompt *PromptError
+	if _, err := r.Generate(t.Context(), Request{Continue: g.ID, MaxTokens: 1}, nil); !errors.As(err, &prompt) {
+		t.Errorf("continued a forgotten generation: %v", err)
+	}
 }
 
 func TestChat(t *testing.T) {
@@ -255,6 +264,40 @@ func TestTrace(t *testing.T) {
 		if _, err := s.Want(name, dtype, shape...); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A trace ends at the model's last position, and computes no token twice.
+func TestTraceAtTheEnd(t *testing.T) {
+	r := small(t)
+	r.model.MaxPositionEmbeddings = 5
+	g, tr, err := r.Trace(t.Context(), Request{IDs: []int{5, 6, 7}, MaxTokens: 9}, nil)
+	must(t, err)
+	if len(g.IDs) != 3 || g.Finish != FinishLength || len(tr.Tokens) != 5 || g.Stats.Rounds != 2 {
+		t.Errorf("%+v, %d tokens traced", g, len(tr.Tokens))
+	}
+
+	r = open(t)
+	segments, err := xtml.Render(&xtml.Input{Messages: []xtml.Message{xtml.User("What is the capital of Japan?")}, NoThinking: true})
+	must(t, err)
+	g, tr, err = r.Trace(t.Context(), Request{Segments: segments, MaxTokens: 40}, nil)
+	must(t, err)
+	if n := len(g.PromptIDs) + len(g.IDs); g.Finish != FinishStop || len(tr.Tokens) != n || g.Stats.Rounds != len(g.IDs) {
+		t.Errorf("%d tokens traced of %d, %d rounds for %d (%s)", len(tr.Tokens), n, g.Stats.Rounds, len(g.IDs), g.Finish)
+	}
+	again, err := r.Generate(t.Context(), Request{Continue: g.ID, IDs: []int{r.model.EOSTokenID}, MaxTokens: 1}, nil)
+	must(t, err)
+	if again.Stats.ReusedTokens != len(tr.Tokens) {
+		t.Errorf("reused %d of a text of %d", again.Stats.ReusedTokens, len(tr.Tokens))
+	}
+}
+
+func TestClosed(t *testing.T) {
+	r := small(t)
+	must(t, r.Close())
+	must(t, r.Close())
+	if _, err := r.Generate(context.Background(), Request{IDs: []int{1}}, nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %v", err)
 	}
 }
 

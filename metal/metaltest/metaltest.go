@@ -52,6 +52,8 @@ type testCase struct {
 	seed uint64
 	rows int
 	dim  int // varies with the seed; not a multiple of anything
+
+	whole []metal.Buffer // every buffer of a run, with its guard words
 }
 
 // random is n normal values of a stream of the case.
@@ -73,25 +75,49 @@ func (c *testCase) perRow(stream uint64, lo, hi, width int) []float32 {
 	return v
 }
 
-const guard = 12345.5
+// guard words stand before and after every buffer's values.
+const (
+	guard       = 12345.5
+	guardBefore = 3
+	guardAfter  = 4
+)
 
 // buffer puts values at an odd offset between guard words.
-func buffer(d metal.Device, values []float32) metal.Buffer {
-	b := d.NewBuffer(len(values) + 7)
+func (c *testCase) buffer(d metal.Device, values []float32) metal.Buffer {
+	b := d.NewBuffer(guardBefore + len(values) + guardAfter)
 	for i := range b.F {
 		b.F[i] = guard
 	}
-	copy(b.F[3:], values)
-	return b.Slice(3, 3+len(values))
+	copy(b.F[guardBefore:], values)
+	c.whole = append(c.whole, b)
+	return b.Slice(guardBefore, guardBefore+len(values))
+}
+
+// checkGuards fails if the last run wrote outside a buffer.
+func (c *testCase) checkGuards(t *testing.T) {
+	t.Helper()
+	for _, b := range c.whole {
+		n := b.Len()
+		for i, v := range b.F {
+			if (i < guardBefore || i >= n-guardAfter) && v != guard {
+				t.Fatalf("written outside a buffer of %d floats: at %d", n-guardBefore-guardAfter, i-guardBefore)
+			}
+		}
+	}
+	c.whole = nil
 }
 
 func testOperation(t *testing.T, op operation, devices []metal.Device, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 99))
 	c := &testCase{seed: seed, rows: 1 + r.IntN(9), dim: 1 + r.IntN(150)}
-	if seed == 0 {
+	switch {
+	case seed == 0:
 		c.rows, c.dim = 1, 1
+	case seed == 1 && !op.slow:
+		c.rows, c.dim = 5, 5000 // enough work for several threads
 	}
 	all := op.run(devices[0], c, 0, c.rows)
+	c.checkGuards(t)
 	if op.want != nil {
 		want := op.want(c)
 		var top float64
@@ -111,7 +137,9 @@ func testOperation(t *testing.T, op operation, devices []metal.Device, seed uint
 			if !op.serial {
 				lo = r.IntN(hi)
 			}
-			for i, got := range op.run(d, c, lo, hi) {
+			outputs := op.run(d, c, lo, hi)
+			c.checkGuards(t)
+			for i, got := range outputs {
 				if want := all[lo*width+i]; math.Float32bits(got) != math.Float32bits(want) {
 					t.Fatalf("rows %d to %d of %d on %s: output %d is %x, alone or with others %x", lo, hi, c.rows, d.Name(), i, got, want)
 				}
@@ -131,17 +159,24 @@ func testCancelled(t *testing.T, d metal.Device) {
 		t.Errorf("before: %v", err)
 	}
 	cancel()
-	for range 1000 { // seconds of work, were it done
-		q.MatMul(y, x, w, n)
+	for i := range y.F {
+		y.F[i] = guard
 	}
+	q.MatMul(y, x, w, n)
 	if err := q.Wait(); err != context.Canceled {
 		t.Errorf("after: %v", err)
+	}
+	for _, v := range y.F {
+		if v != guard {
+			t.Fatal("an operation that was asked for after the cancellation ran")
+		}
 	}
 }
 
 func testRouteTies(t *testing.T, d metal.Device) {
-	logits := buffer(d, []float32{1, 3, 3, -2, 3, 1})
-	bias := buffer(d, []float32{0, 0, 0, 9, 0, 0})
+	c := new(testCase)
+	logits := c.buffer(d, []float32{1, 3, 3, -2, 3, 1})
+	bias := c.buffer(d, []float32{0, 0, 0, 9, 0, 0})
 	ids, weights := make([]int32, 3), make([]float32, 3)
 	q := d.Begin(context.Background())
 	q.Route(ids, weights, logits, bias, 1, 6, 3, true, 2)

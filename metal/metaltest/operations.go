@@ -14,28 +14,25 @@ var operations = []operation{
 	{name: "RMSNorm",
 		run: func(d metal.Device, c *testCase, lo, hi int) []float32 {
 			return rows(d, c, lo, hi, c.dim, func(q metal.Queue, y, x metal.Buffer) {
-				q.RMSNorm(y, x, buffer(d, c.random(1, c.dim)), hi-lo, c.dim, 1e-5)
+				q.RMSNorm(y, x, c.buffer(d, c.random(1, c.dim)), hi-lo, c.dim, 1e-5)
 			})
 		},
-		want: func(c *testCase) (out []float64) {
-			w := c.random(1, c.dim)
-			for i := range c.rows {
-				x := c.perRow(0, i, i+1, c.dim)
-				for j := range x {
-					out = append(out, float64(w[j])*float64(x[j])/math.Sqrt(inner(x, x)/float64(c.dim)+1e-5))
-				}
-			}
-			return out
-		}},
+		want: wantRMSNorm},
+	{name: "RMSNormInPlace",
+		run: func(d metal.Device, c *testCase, lo, hi int) []float32 {
+			return inPlace(d, c, lo, hi, c.dim, func(q metal.Queue, y metal.Buffer) {
+				q.RMSNorm(y, y, c.buffer(d, c.random(1, c.dim)), hi-lo, c.dim, 1e-5)
+			})
+		}, want: wantRMSNorm},
 	{name: "AttnRes",
 		run: func(d metal.Device, c *testCase, lo, hi int) []float32 {
-			y := buffer(d, make([]float32, (hi-lo)*c.dim))
+			y := c.buffer(d, make([]float32, (hi-lo)*c.dim))
 			var vs []metal.Buffer
 			for v := range uint64(4) {
-				vs = append(vs, buffer(d, c.perRow(2+v, lo, hi, c.dim)))
+				vs = append(vs, c.buffer(d, c.perRow(2+v, lo, hi, c.dim)))
 			}
 			q := d.Begin(context.Background())
-			q.AttnRes(y, vs, buffer(d, c.random(1, c.dim)), hi-lo, c.dim, 1e-5)
+			q.AttnRes(y, vs, c.buffer(d, c.random(1, c.dim)), hi-lo, c.dim, 1e-5)
 			must(q.Wait())
 			return y.F
 		},
@@ -43,15 +40,16 @@ var operations = []operation{
 			w := c.random(1, c.dim)
 			for i := range c.rows {
 				var scores []float64
-				for v := range uint64(4) {
-					x := c.perRow(2+v, i, i+1, c.dim)
-					scores = append(scores, inner(x, w)/math.Sqrt(inner(x, x)/float64(c.dim)+1e-5))
+				var vs [4][]float32
+				for v := range vs {
+					vs[v] = c.perRow(2+uint64(v), i, i+1, c.dim)
+					scores = append(scores, inner(vs[v], w)/math.Sqrt(inner(vs[v], vs[v])/float64(c.dim)+1e-5))
 				}
 				p := softmax(scores)
 				for j := range c.dim {
 					s := 0.0
-					for v := range uint64(4) {
-						s += p[v] * float64(c.perRow(2+v, i, i+1, c.dim)[j])
+					for v := range vs {
+						s += p[v] * float64(vs[v][j])
 					}
 					out = append(out, s)
 				}
@@ -62,6 +60,10 @@ var operations = []operation{
 		func(x, z float64) float64 { return sigmoid(x) }),
 	elementwise("SiTU", func(q metal.Queue, y, x, z metal.Buffer) { q.SiTU(y, x, z, 4, 25) },
 		func(x, z float64) float64 { return 4 * math.Tanh(x/4) * sigmoid(x) * 25 * math.Tanh(z/25) }),
+	elementwise("SigmoidInPlace", func(q metal.Queue, y, x, z metal.Buffer) { copy(y.F, x.F); q.Sigmoid(y, y) },
+		func(x, z float64) float64 { return sigmoid(x) }),
+	elementwise("SiTUInPlace", func(q metal.Queue, y, x, z metal.Buffer) { copy(y.F, x.F); q.SiTU(y, y, z, 4, 25) },
+		func(x, z float64) float64 { return 4 * math.Tanh(x/4) * sigmoid(x) * 25 * math.Tanh(z/25) }),
 	elementwise("Add", func(q metal.Queue, y, x, z metal.Buffer) { copy(y.F, x.F); q.Add(y, z) },
 		func(x, z float64) float64 { return x + z }),
 	elementwise("MulSigmoid", func(q metal.Queue, y, x, z metal.Buffer) { copy(y.F, x.F); q.MulSigmoid(y, z) },
@@ -70,9 +72,9 @@ var operations = []operation{
 		run: func(d metal.Device, c *testCase, lo, hi int) []float32 {
 			// The rows in two calls, so that the state between them is in it too.
 			cut := (hi - lo) / 2
-			x := buffer(d, c.perRow(0, lo, hi, c.dim))
-			y := buffer(d, make([]float32, (hi-lo)*c.dim))
-			w := buffer(d, c.random(1, 4*c.dim))
+			x := c.buffer(d, c.perRow(0, lo, hi, c.dim))
+			y := c.buffer(d, make([]float32, (hi-lo)*c.dim))
+			w := c.buffer(d, c.random(1, 4*c.dim))
 			a, b := d.NewBuffer(3*c.dim), d.NewBuffer(3*c.dim)
 			q := d.Begin(context.Background())
 			if cut > 0 {
@@ -85,12 +87,13 @@ var operations = []operation{
 		},
 		want: func(c *testCase) (out []float64) {
 			w := c.random(1, 4*c.dim)
+			x := c.perRow(0, 0, c.rows, c.dim)
 			for i := range c.rows {
 				for ch := range c.dim {
 					s := 0.0
 					for tap := range 4 {
 						if row := i - 3 + tap; row >= 0 {
-							s += float64(w[ch*4+tap]) * float64(c.perRow(0, row, row+1, c.dim)[ch])
+							s += float64(w[ch*4+tap]) * float64(x[row*c.dim+ch])
 						}
 					}
 					out = append(out, s*sigmoid(s))
@@ -102,7 +105,7 @@ var operations = []operation{
 	{name: "KDAGate",
 		run: func(d metal.Device, c *testCase, lo, hi int) []float32 {
 			return rows(d, c, lo, hi, 2*c.dim, func(q metal.Queue, y, x metal.Buffer) {
-				q.KDAGate(y, x, buffer(d, c.random(1, 2)), buffer(d, c.random(2, 2*c.dim)), -5, hi-lo, 2, c.dim)
+				q.KDAGate(y, x, c.buffer(d, c.random(1, 2)), c.buffer(d, c.random(2, 2*c.dim)), -5, hi-lo, 2, c.dim)
 			})
 		},
 		want: func(c *testCase) (out []float64) {
@@ -117,8 +120,8 @@ var operations = []operation{
 	{name: "Experts", run: runExperts, want: wantExperts},
 	{name: "Embed",
 		run: func(d metal.Device, c *testCase, lo, hi int) []float32 {
-			w := d.NewMatrix(metal.F32, 10, c.dim, f32(c.random(1, 10*c.dim)), nil)
-			y := buffer(d, make([]float32, (hi-lo)*c.dim))
+			w, _ := matrix(d, c, 1, metal.BF16, 10, c.dim)
+			y := c.buffer(d, make([]float32, (hi-lo)*c.dim))
 			var ids []int
 			for i := lo; i < hi; i++ {
 				ids = append(ids, i*7%10)
@@ -129,13 +132,24 @@ var operations = []operation{
 			return y.F
 		},
 		want: func(c *testCase) (out []float64) {
-			w := c.random(1, 10*c.dim)
+			_, w := matrix(nil, c, 1, metal.BF16, 10, c.dim)
 			for i := range c.rows {
 				id := i * 7 % 10
-				out = append(out, wide(w[id*c.dim:(id+1)*c.dim])...)
+				out = append(out, w[id*c.dim:(id+1)*c.dim]...)
 			}
 			return out
 		}},
+}
+
+func wantRMSNorm(c *testCase) (out []float64) {
+	w := c.random(1, c.dim)
+	for i := range c.rows {
+		x := c.perRow(0, i, i+1, c.dim)
+		for j := range x {
+			out = append(out, float64(w[j])*float64(x[j])/math.Sqrt(inner(x, x)/float64(c.dim)+1e-5))
+		}
+	}
+	return out
 }
 
 func must(err error) {
@@ -144,25 +158,28 @@ func must(err error) {
 	}
 }
 
-// rows runs an operation from x[n][width] to y[n][width], and checks y's guards.
+// rows runs an operation from x[n][width] to y[n][width].
 func rows(d metal.Device, c *testCase, lo, hi, width int, f func(q metal.Queue, y, x metal.Buffer)) []float32 {
-	n := (hi - lo) * width
-	whole := d.NewBuffer(n + 2)
-	whole.F[0], whole.F[n+1] = guard, guard
+	y := c.buffer(d, make([]float32, (hi-lo)*width))
 	q := d.Begin(context.Background())
-	f(q, whole.Slice(1, n+1), buffer(d, c.perRow(0, lo, hi, width)))
+	f(q, y, c.buffer(d, c.perRow(0, lo, hi, width)))
 	must(q.Wait())
-	if whole.F[0] != guard || whole.F[n+1] != guard {
-		panic("metaltest: written outside the output")
-	}
-	return whole.F[1 : n+1]
+	return y.F
+}
+
+// inPlace is rows where the output takes the input's place.
+func inPlace(d metal.Device, c *testCase, lo, hi, width int, f func(q metal.Queue, y metal.Buffer)) []float32 {
+	return rows(d, c, lo, hi, width, func(q metal.Queue, y, x metal.Buffer) {
+		copy(y.F, x.F)
+		f(q, y)
+	})
 }
 
 func elementwise(name string, run func(q metal.Queue, y, x, z metal.Buffer), want func(x, z float64) float64) operation {
 	return operation{name: name,
 		run: func(d metal.Device, c *testCase, lo, hi int) []float32 {
 			return rows(d, c, lo, hi, c.dim, func(q metal.Queue, y, x metal.Buffer) {
-				run(q, y, x, buffer(d, c.perRow(1, lo, hi, c.dim)))
+				run(q, y, x, c.buffer(d, c.perRow(1, lo, hi, c.dim)))
 			})
 		},
 		want: func(c *testCase) (out []float64) {
@@ -221,9 +238,9 @@ func matMul(f metal.Format) operation {
 	return operation{name: fmt.Sprint("MatMul", f),
 		run: func(d metal.Device, c *testCase, lo, hi int) []float32 {
 			w, _ := matrix(d, c, 1, f, outs, cols(c))
-			y := buffer(d, make([]float32, (hi-lo)*outs))
+			y := c.buffer(d, make([]float32, (hi-lo)*outs))
 			q := d.Begin(context.Background())
-			q.MatMul(y, buffer(d, c.perRow(0, lo, hi, cols(c))), w, hi-lo)
+			q.MatMul(y, c.buffer(d, c.perRow(0, lo, hi, cols(c))), w, hi-lo)
 			must(q.Wait())
 			return y.F
 		},
@@ -240,14 +257,27 @@ func runKDA(d metal.Device, c *testCase, lo, hi int) []float32 {
 	const heads = 2
 	dim, n := c.dim, hi-lo
 	width := heads * dim
-	in := func(stream uint64, width int) metal.Buffer { return buffer(d, c.perRow(stream, lo, hi, width)) }
+	in := func(stream uint64, width int) metal.Buffer { return c.buffer(d, c.perRow(stream, lo, hi, width)) }
 	g := in(3, width)
 	for i := range g.F {
 		g.F[i] = -float32(math.Abs(float64(g.F[i])))
 	}
-	o, to := buffer(d, make([]float32, n*width)), d.NewBuffer(heads*dim*dim)
+	o, to := c.buffer(d, make([]float32, n*width)), c.buffer(d, make([]float32, heads*dim*dim))
+	from := c.buffer(d, c.random(9, heads*dim*dim))
+	qs, ks, v, beta := in(0, width), in(1, width), in(2, width), in(4, heads)
+	// The rows in two calls, the second in place, so that the state between them is
+	// in the outputs too.
+	cut := n / 2
 	q := d.Begin(context.Background())
-	q.KDA(o, to, buffer(d, c.random(9, heads*dim*dim)), in(0, width), in(1, width), in(2, width), g, in(4, heads), n, heads, dim)
+	part := func(lo, hi int, to, from metal.Buffer) {
+		cut := func(b metal.Buffer, width int) metal.Buffer { return b.Slice(lo*width, hi*width) }
+		q.KDA(cut(o, width), to, from, cut(qs, width), cut(ks, width), cut(v, width), cut(g, width), cut(beta, heads), hi-lo, heads, dim)
+	}
+	if cut > 0 {
+		part(0, cut, to, from)
+		from = to
+	}
+	part(cut, n, to, from)
 	must(q.Wait())
 	return o.F
 }
@@ -302,12 +332,12 @@ func runMLA(d metal.Device, c *testCase, lo, hi int) []float32 {
 		cache = append(cache, d.NewBuffer(metal.LatentBlock*width))
 	}
 	w, _ := matrix(d, c, 5, metal.BF16, s.Heads*(s.Nope+s.V), s.KVRank)
-	norm := buffer(d, c.random(6, s.KVRank))
+	norm := c.buffer(d, c.random(6, s.KVRank))
 	q := d.Begin(context.Background())
-	q.Latent(cache, 0, buffer(d, c.random(7, mlaRows*width)), norm, mlaRows, s, 1e-6)
-	q.Latent(cache, mlaRows, buffer(d, c.perRow(0, 0, hi, width)), norm, hi, s, 1e-6)
-	o := buffer(d, make([]float32, (hi-lo)*s.Heads*s.V))
-	q.MLA(o, buffer(d, c.perRow(1, lo, hi, s.Heads*(s.Nope+s.Rope))), cache, mlaRows+lo, w, hi-lo, s)
+	q.Latent(cache, 0, c.buffer(d, c.random(7, mlaRows*width)), norm, mlaRows, s, 1e-6)
+	q.Latent(cache, mlaRows, c.buffer(d, c.perRow(0, 0, hi, width)), norm, hi, s, 1e-6)
+	o := c.buffer(d, make([]float32, (hi-lo)*s.Heads*s.V))
+	q.MLA(o, c.buffer(d, c.perRow(1, lo, hi, s.Heads*(s.Nope+s.Rope))), cache, mlaRows+lo, w, hi-lo, s)
 	must(q.Wait())
 	return o.F
 }
@@ -368,11 +398,11 @@ func runExperts(d metal.Device, c *testCase, lo, hi int) []float32 {
 		w1, _ := matrix(d, c, 10+e, metal.MX4, interDim, latentDim)
 		w3, _ := matrix(d, c, 20+e, metal.MX4, interDim, latentDim)
 		w2, _ := matrix(d, c, 30+e, metal.MX4, latentDim, interDim)
-		jobs = append(jobs, metal.Expert{W1: w1, W3: w3, W2: w2, Rows: all, Out: buffer(d, make([]float32, n*latentDim))})
+		jobs = append(jobs, metal.Expert{W1: w1, W3: w3, W2: w2, Rows: all, Out: c.buffer(d, make([]float32, n*latentDim))})
 	}
-	y := buffer(d, c.perRow(9, lo, hi, latentDim)) // Zero clears it
+	y := c.buffer(d, c.perRow(9, lo, hi, latentDim)) // Zero clears it
 	q := d.Begin(context.Background())
-	q.Experts(buffer(d, c.perRow(0, lo, hi, latentDim)), jobs, 4, 25)
+	q.Experts(c.buffer(d, c.perRow(0, lo, hi, latentDim)), jobs, 4, 25)
 	q.Zero(y)
 	for e, job := range jobs {
 		w := make([]float32, n)
