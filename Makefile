@@ -50,7 +50,7 @@ lab-headless: kernel ## execute the quickstart without a browser
 	@echo "executed: out/01-quickstart.ipynb; as a page: out/01-quickstart.html"
 
 .PHONY: test
-test: check test-go generated noasm arm64 race-short frontends ## run all tests
+test: check dist test-go generated noasm arm64 race-short frontends ## run all tests
 	@echo "make test: all passed"
 
 .PHONY: check
@@ -60,6 +60,14 @@ check: go ## check formatting and vet for every platform
 	@set -e; for target in $(TARGETS); do \
 		echo "go vet for $$target"; \
 		GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet ./...; \
+	done
+
+.PHONY: dist
+dist: go ## build the binary for every platform, under dist/
+	@set -e; mkdir -p dist; for target in $(TARGETS); do \
+		out=dist/deltafin-$${target%/*}-$${target#*/}; case $$target in windows/*) out=$$out.exe ;; esac; \
+		echo "go build for $$target"; \
+		GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -trimpath -o $$out .; \
 	done
 
 .PHONY: test-go
