@@ -99,7 +99,7 @@ arm64: go ## run the exactness tests for arm64 (under qemu where needed)
 .PHONY: race-short
 race-short: go
 	@if command -v gcc >/dev/null 2>&1 || command -v clang >/dev/null 2>&1; then \
-		CGO_ENABLED=1 $(GO) run ./tools/gotest -race -short ./kernel/... ./rig/... ./prefetch/... ./cli/...; \
+		CGO_ENABLED=1 $(GO) run ./tools/gotest -race -short ./metal/... ./engine/... ./kernel/... ./rig/... ./prefetch/... ./cli/...; \
 	else \
 		echo "****** NO C COMPILER: the race detector did NOT run; install gcc or clang to run it ******"; \
 	fi

@@ -87,7 +87,7 @@ func TestFunctionsWithinTwoUlp(t *testing.T) {
 				worst, at = u, x
 			}
 		}
-		for range 2_000_000 {
+		for range samples(2_000_000) {
 			try(float32(r.NormFloat64() * 30))
 			try(math.Float32frombits(r.Uint32()))
 		}
@@ -99,6 +99,14 @@ func TestFunctionsWithinTwoUlp(t *testing.T) {
 			t.Errorf("%s(%g) = %g, want %g: %.2f ulp", f.name, at, f.f(at), f.want(float64(at)), worst)
 		}
 	}
+}
+
+// samples is n, or fewer in a short run.
+func samples(n int) int {
+	if testing.Short() {
+		return n / 20
+	}
+	return n
 }
 
 func TestWidenMX4(t *testing.T) {

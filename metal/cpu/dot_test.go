@@ -32,7 +32,7 @@ func TestFMAIsRoundedOnce(t *testing.T) {
 			}
 		}
 	}
-	for range 200_000 {
+	for range samples(200_000) {
 		check(any(), any(), any())
 		a, b := any(), any()
 		// An addend near the product, where rounding is delicate.
@@ -46,7 +46,7 @@ func TestFMAIsRoundedOnce(t *testing.T) {
 	// Sums that fall just beside the middle of two float32s: the product's last
 	// bits decide, and a double rounding gets them wrong.
 	wrong := 0
-	for range 200_000 {
+	for range samples(200_000) {
 		c := math.Float32frombits(0x3f800000 | r.Uint32()&0x7fffff)
 		e := float32(math.Ldexp(1, -24))
 		a := e * (1 + float32(math.Ldexp(float64(r.IntN(2)*2-1), -23)))
@@ -60,7 +60,7 @@ func TestFMAIsRoundedOnce(t *testing.T) {
 		t.Error("no case told a double rounding from a single one")
 	}
 	// Results in the subnormal range.
-	for range 100_000 {
+	for range samples(100_000) {
 		a := math.Float32frombits(uint32(20+r.IntN(60))<<23 | r.Uint32()&0x7fffff)
 		b := math.Float32frombits(uint32(20+r.IntN(60))<<23 | r.Uint32()&0x7fffff)
 		c := math.Float32frombits(r.Uint32() & 0x80ffffff)
