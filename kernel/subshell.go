@@ -86,13 +86,14 @@ func (sh *shell) run(ctx context.Context) {
 		interrupted, interrupt := context.WithCancel(context.Background())
 		r.interrupted = interrupted
 		sh.cancel = func() { cancel(); interrupt() }
+		r.over = func() {
+			sh.mu.Lock()
+			sh.cancel = nil
+			sh.mu.Unlock()
+		}
 		sh.mu.Unlock()
 
 		sh.server.handle(rctx, r)
-
-		sh.mu.Lock()
-		sh.cancel = nil
-		sh.mu.Unlock()
 		cancel()
 	}
 }
