@@ -364,29 +364,6 @@ func (s *Snapshot) Bytes() int64 {
 	return n
 }
 
-// Changed compares the mapped files with those on disk. The error is a
-// *FileError if one has another size or time than when it was opened: the
-// bytes of tensors may have changed since. A file that was deleted is no
-// change, its mapping stays.
-func (s *Snapshot) Changed() error {
-	for _, f := range s.files {
-		if f.path == "" {
-			continue
-		}
-		info, err := os.Stat(f.path)
-		if err != nil {
-			continue
-		}
-		if info.Size() != int64(len(f.data)) || !info.ModTime().Equal(f.modTime) {
-			return &FileError{File: f.name,
-				Want: fmt.Sprintf("the file as it was opened, %d bytes of %s", len(f.data), f.modTime.Format(time.RFC3339Nano)),
-				Got:  fmt.Sprintf("%d bytes of %s", info.Size(), info.ModTime().Format(time.RFC3339Nano)),
-				Fix:  "load the model again"}
-		}
-	}
-	return nil
-}
-
 // Fault turns a recovered panic into an error if it came from reading a tensor
 // whose file has become shorter, or whose drive failed. Such a read panics only
 // in a goroutine that has called debug.SetPanicOnFault(true); in any other it
@@ -405,11 +382,29 @@ func (s *Snapshot) Fault(recovered any) (err *FileError, ok bool) {
 		}
 		begin := uintptr(unsafe.Pointer(unsafe.SliceData(f.data)))
 		if at := fault.Addr(); at >= begin && at-begin < uintptr(len(f.data)) {
-			return &FileError{File: f.name, Offset: int64(at - begin), Want: fmt.Sprintf("%d bytes, as when it was opened", len(f.data)),
-				Got: "a read that failed", Fix: "leave the file in place while it is in use, and load the model again", Err: fault}, true
+			return &FileError{File: f.name, Offset: int64(at - begin), Want: "the file as it was opened, " + state(int64(len(f.data)), f.modTime),
+				Got: "a read that failed" + f.change(), Fix: "leave the file in place while it is in use, and load the model again", Err: fault}, true
 		}
 	}
 	return nil, false
+}
+
+// change says what the file on disk is now, if it has another size or time than when
+// it was opened. One that was deleted is no change: its mapping stays.
+func (f *file) change() string {
+	if f.path == "" {
+		return ""
+	}
+	info, err := os.Stat(f.path)
+	if err != nil || info.Size() == int64(len(f.data)) && info.ModTime().Equal(f.modTime) {
+		return ""
+	}
+	return ", and a file of " + state(info.Size(), info.ModTime())
+}
+
+// state is a file's size and time, for an error.
+func state(size int64, modified time.Time) string {
+	return fmt.Sprintf("%d bytes from %s", size, modified.Format(time.RFC3339Nano))
 }
 
 func describe(d DType, shape []int) string {

@@ -73,7 +73,7 @@ func Generate(ctx context.Context, s *Sequence, tok *tokenizer.Tokenizer, o Gene
 		emit = func(int, string) {}
 	}
 	g := Generated{Finish: FinishLength}
-	text := stopper{stop: o.Stop}
+	text := StopFilter{Stop: o.Stop}
 	decoder := tok.NewDecoder()
 	for len(g.IDs) < o.MaxTokens {
 		if len(g.IDs) > 0 {
@@ -93,50 +93,54 @@ func Generate(ctx context.Context, s *Sequence, tok *tokenizer.Tokenizer, o Gene
 			break
 		}
 		g.IDs = append(g.IDs, id)
-		emit(id, text.push(decoder.Push(id)))
-		if text.stopped {
+		emit(id, text.Push(decoder.Push(id)))
+		if text.Stopped {
 			g.Finish = FinishStopString
 			break
 		}
 	}
-	if !text.stopped {
-		rest := text.push(decoder.Flush())
-		if text.stopped {
+	if !text.Stopped {
+		rest := text.Push(decoder.Flush()) + text.Flush()
+		if text.Stopped {
 			g.Finish = FinishStopString
-		} else {
-			rest += text.flush()
 		}
 		if rest != "" {
 			emit(-1, rest)
 		}
 	}
-	g.Text = text.final.String()
+	g.Text = text.String()
 	return g, nil
 }
 
-// stopper passes text on, holding back what may be the beginning of a stop string.
-type stopper struct {
-	stop    []string
-	final   strings.Builder
-	held    string
-	stopped bool
+// StopFilter passes text on, holding back what may be the beginning of a stop
+// string, until one of them comes; what is from there on stays in it. It belongs to
+// one goroutine.
+type StopFilter struct {
+	Stop    []string // none of them ""
+	Stopped bool     // one has come
+
+	final strings.Builder
+	held  string
 }
 
-// push takes more text and returns what became final.
-func (t *stopper) push(s string) string {
+// Push takes more text and returns what became final; nothing once Stopped.
+func (t *StopFilter) Push(s string) string {
+	if t.Stopped {
+		return ""
+	}
 	t.held += s
 	at := -1
-	for _, stop := range t.stop {
+	for _, stop := range t.Stop {
 		if i := strings.Index(t.held, stop); i >= 0 && (at < 0 || i < at) {
 			at = i
 		}
 	}
 	if at >= 0 {
-		t.stopped = true
+		t.Stopped = true
 		return t.release(at)
 	}
 	keep := 0
-	for _, stop := range t.stop {
+	for _, stop := range t.Stop {
 		for n := min(len(stop)-1, len(t.held)); n > keep; n-- {
 			if strings.HasSuffix(t.held, stop[:n]) {
 				keep = n
@@ -146,10 +150,18 @@ func (t *stopper) push(s string) string {
 	return t.release(len(t.held) - keep)
 }
 
-// flush returns what was held back in vain.
-func (t *stopper) flush() string { return t.release(len(t.held)) }
+// Flush returns what was held back in vain; nothing once Stopped.
+func (t *StopFilter) Flush() string {
+	if t.Stopped {
+		return ""
+	}
+	return t.release(len(t.held))
+}
 
-func (t *stopper) release(n int) string {
+// String is all that became final.
+func (t *StopFilter) String() string { return t.final.String() }
+
+func (t *StopFilter) release(n int) string {
 	s := t.held[:n]
 	t.held = t.held[n:]
 	t.final.WriteString(s)

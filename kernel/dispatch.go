@@ -19,6 +19,7 @@ type request struct {
 	channel  Channel
 	identity string // where replies go
 	seq      uint64 // order of arrival, over all channels
+	over     func() // run before the reply and idle, or nil: nothing is left to interrupt
 	after    func() // run after idle, or nil
 
 	// interrupted is done once the request has been interrupted; nil means never. An
@@ -79,6 +80,9 @@ func parse[T any](r *request, v *T) error {
 func (s *Server) handle(ctx context.Context, r *request) {
 	s.status(r, "busy")
 	content, err := s.run(ctx, r)
+	if r.over != nil {
+		r.over()
+	}
 	switch {
 	case err != nil:
 		s.drop("request failed", "type", r.Header.MsgType, "error", err)

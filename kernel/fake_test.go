@@ -40,6 +40,8 @@ type fake struct {
 	shells map[string]bool
 	closed bool
 	wg     sync.WaitGroup
+
+	opening chan struct{} // if not nil, OpenSubshell sends here, then awaits the gate "open"
 }
 
 func newFake() *fake {
@@ -181,6 +183,10 @@ func (f *fake) Comm(ctx context.Context, m kernel.CommMessage, out kernel.Output
 }
 
 func (f *fake) OpenSubshell(id string) error {
+	if f.opening != nil {
+		f.opening <- struct{}{}
+		<-f.gate("open")
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.shells[id] = true

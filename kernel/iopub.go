@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// outputQueueBytes bounds the output that waits for one subscriber, and
-	// statusQueueBytes what may wait besides for messages that are never dropped.
+	// outputQueueBytes bounds the output that waits for one subscriber, beyond a
+	// first message of any size, and statusQueueBytes the messages beside it that
+	// are never dropped.
 	outputQueueBytes = 16 << 20
 	statusQueueBytes = 8 << 20
 
@@ -113,7 +114,7 @@ func (b *broadcaster) subscription(s *subscriber, frames [][]byte) {
 			return
 		}
 		s.topics[topic] = struct{}{}
-		s.put(b.welcome(topic), outputQueueBytes+statusQueueBytes)
+		s.putEssential(b.welcome(topic), statusQueueBytes)
 	}
 }
 
@@ -133,10 +134,7 @@ func (s *subscriber) wants(topic string) bool {
 // when hurry is done.
 func (b *broadcaster) publish(hurry context.Context, frames [][]byte, essential bool) {
 	topic := string(frames[0])
-	limit := outputQueueBytes
-	if essential {
-		limit += statusQueueBytes
-	} else {
+	if !essential {
 		b.waitForRoom(hurry, topic, messageBytes(frames))
 	}
 	b.mu.Lock()
@@ -147,10 +145,12 @@ func (b *broadcaster) publish(hurry context.Context, frames [][]byte, essential 
 			continue
 		}
 		switch {
-		case s.put(frames, limit):
 		case essential:
-			b.cut(s, "it doesn't read")
-		default:
+			if !s.putEssential(frames, statusQueueBytes) {
+				b.cut(s, "it doesn't read")
+				continue
+			}
+		case !s.put(frames, outputQueueBytes):
 			s.smu.Lock()
 			s.lost++
 			lost, left := s.lost, s.allowance

@@ -31,14 +31,21 @@ type outbox struct {
 	conn    Conn
 	written func(bytes int) // called after each written message; may be nil
 
-	mu     sync.Mutex
-	change sync.Cond
-	queue  [][][]byte
-	bytes  int // queued or being written
-	ending bool
-	closed bool
+	mu        sync.Mutex
+	change    sync.Cond
+	queue     []queued
+	bytes     int // queued or being written
+	essential int // of these, in essential messages
+	ending    bool
+	closed    bool
 
 	done chan struct{} // closed when run has returned
+}
+
+// queued is one message of an outbox.
+type queued struct {
+	frames    [][]byte
+	essential bool
 }
 
 func newOutbox(c Conn, written func(int)) *outbox {
@@ -53,13 +60,28 @@ func (o *outbox) put(frames [][]byte, limit int) bool {
 	n := messageBytes(frames)
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return (o.bytes == 0 || o.bytes+n <= limit) && o.add(queued{frames, false}, n)
+}
+
+// putEssential queues a message if no more than limit bytes of essential messages
+// then wait, or none of those waits yet, whatever else waits. It never blocks.
+func (o *outbox) putEssential(frames [][]byte, limit int) bool {
+	n := messageBytes(frames)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.essential > 0 && o.essential+n > limit || !o.add(queued{frames, true}, n) {
+		return false
+	}
+	o.essential += n
+	return true
+}
+
+// add queues a message of n bytes unless the outbox is at its end; o.mu is held.
+func (o *outbox) add(q queued, n int) bool {
 	if o.ending || o.closed {
 		return false
 	}
-	if o.bytes > 0 && o.bytes+n > limit {
-		return false
-	}
-	o.queue = append(o.queue, frames)
+	o.queue = append(o.queue, q)
 	o.bytes += n
 	o.change.Broadcast()
 	return true
@@ -100,7 +122,7 @@ func (o *outbox) waiting() int {
 func (o *outbox) run() {
 	defer close(o.done)
 	defer o.close()
-	var batch [][][]byte
+	var batch []queued
 	for {
 		o.mu.Lock()
 		for len(o.queue) == 0 && !o.closed && !o.ending {
@@ -112,9 +134,9 @@ func (o *outbox) run() {
 		}
 		batch, o.queue = o.queue, batch[:0]
 		o.mu.Unlock()
-		for i, frames := range batch {
-			n := messageBytes(frames)
-			err := o.conn.Write(frames)
+		for i, q := range batch {
+			n := messageBytes(q.frames)
+			err := o.conn.Write(q.frames)
 			if err == nil && i == len(batch)-1 {
 				err = o.conn.Flush()
 			}
@@ -125,9 +147,12 @@ func (o *outbox) run() {
 				return
 			}
 			o.bytes -= n
+			if q.essential {
+				o.essential -= n
+			}
 			o.change.Broadcast()
 			o.mu.Unlock()
-			batch[i] = nil
+			batch[i] = queued{}
 			if o.written != nil {
 				o.written(n)
 			}
@@ -147,7 +172,7 @@ func (o *outbox) end() {
 }
 
 // abandon takes what is queued and not yet being written.
-func (o *outbox) abandon() [][][]byte {
+func (o *outbox) abandon() []queued {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	q := o.queue
@@ -223,8 +248,8 @@ func (rt *router) detach(identity string, o *outbox) {
 	}
 	delete(rt.peers, identity)
 	if named(identity) {
-		for _, m := range o.abandon() {
-			rt.park(identity, m)
+		for _, q := range o.abandon() {
+			rt.park(identity, q.frames)
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 // Options says what to serve, and where.
 type Options struct {
 	Connection  Connection   // the connection file's content
-	Interpreter Interpreter  // required; Serve closes it
+	Interpreter Interpreter  // required; Serve closes it, the caller where Listen fails
 	Transport   Transport    // nil means ZeroMQ at Connection's addresses
 	History     string       // folder that keeps the cells across sessions; "" means only in memory
 	Log         *slog.Logger // dropped messages and the like; nil means none
@@ -79,7 +79,8 @@ func Serve(ctx context.Context, o Options) error {
 	return s.Serve(ctx)
 }
 
-// Listen binds the channels. The errors are *ConnectionError, those of the history
+// Listen binds the channels; with an error, o.Interpreter stays the caller's to close.
+// The errors are *ConnectionError, those of the history
 // folder, and those of binding, such as a port in use.
 func Listen(o Options) (*Server, error) {
 	if o.Interpreter == nil {

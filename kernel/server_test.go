@@ -653,6 +653,47 @@ func TestSubshells(t *testing.T) {
 	})
 }
 
+// However many are asked for at once, no more subshells open than may be.
+func TestSubshellsAreBounded(t *testing.T) {
+	const most = 256
+	k := start(t, "memory", kernel.Options{})
+	k.fake.opening = make(chan struct{})
+	c := k.client(kerneltest.Options{})
+	var asked []*kerneltest.Exchange
+	for range most + 3 {
+		asked = append(asked, k.send(c, kernel.Control, "create_subshell_request", nil, ""))
+	}
+	for range asked {
+		<-k.fake.opening
+	}
+	close(k.fake.gate("open"))
+	refused := 0
+	for _, x := range asked {
+		if content := k.wait(x).Content(); content["status"] != "ok" {
+			refused++
+			equal(t, "evalue", content["evalue"], "256 subshells are open; delete one first")
+		}
+	}
+	equal(t, "refused", refused, 3)
+	equal(t, "open in the kernel", len(k.request(c, kernel.Control, "list_subshell_request", nil)["subshell_id"].([]any)), most)
+	k.fake.mu.Lock()
+	equal(t, "open in the interpreter", len(k.fake.shells), most)
+	k.fake.mu.Unlock()
+}
+
+// A subshell that opens while the kernel ends is closed again, and holds nothing up.
+func TestSubshellOpensDuringShutdown(t *testing.T) {
+	k := start(t, "memory", kernel.Options{})
+	k.fake.opening = make(chan struct{})
+	c := k.client(kerneltest.Options{})
+	k.send(c, kernel.Control, "create_subshell_request", nil, "")
+	<-k.fake.opening
+	k.send(c, kernel.Control, "shutdown_request", map[string]any{"restart": false}, "") // the fake's Close opens the gate
+	err := <-k.served
+	k.served <- err // for start
+	equal(t, "open in the interpreter", len(k.fake.shells), 0)
+}
+
 func TestComms(t *testing.T) {
 	overTransports(t, func(t *testing.T, k *running) {
 		c := k.client(kerneltest.Options{})

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,13 +86,14 @@ func (sh *shell) run(ctx context.Context) {
 		interrupted, interrupt := context.WithCancel(context.Background())
 		r.interrupted = interrupted
 		sh.cancel = func() { cancel(); interrupt() }
+		r.over = func() {
+			sh.mu.Lock()
+			sh.cancel = nil
+			sh.mu.Unlock()
+		}
 		sh.mu.Unlock()
 
 		sh.server.handle(rctx, r)
-
-		sh.mu.Lock()
-		sh.cancel = nil
-		sh.mu.Unlock()
 		cancel()
 	}
 }
@@ -191,23 +193,42 @@ func (s *Server) subshellIDs() []string {
 }
 
 func (s *Server) createSubshell(ctx context.Context, r *request) (any, error) {
+	// Room is asked for before the interpreter opens anything, and again after it,
+	// since others may have been created meanwhile.
 	s.mu.Lock()
-	n := len(s.subshells)
+	err := s.subshellRoom()
 	s.mu.Unlock()
-	if n >= maxSubshells {
-		return nil, fmt.Errorf("%d subshells are open; delete one first", n)
+	if err != nil {
+		return nil, err
 	}
 	id := newID()
 	if err := s.interpreter.OpenSubshell(id); err != nil {
 		return nil, err
 	}
-	sh := s.newShell(id)
 	s.mu.Lock()
-	s.shells[id] = sh
-	s.subshells = append(s.subshells, id)
+	if err = s.subshellRoom(); err == nil {
+		sh := s.newShell(id)
+		s.shells[id] = sh
+		s.subshells = append(s.subshells, id)
+		s.wg.Go(func() { sh.run(s.ctx) })
+	}
 	s.mu.Unlock()
-	s.wg.Go(func() { sh.run(s.ctx) })
+	if err != nil {
+		return nil, errors.Join(err, s.interpreter.CloseSubshell(id))
+	}
 	return map[string]any{"status": "ok", "subshell_id": id}, nil
+}
+
+// subshellRoom says why no subshell can be opened; nil when one can. s.mu is held. A
+// subshell that is opened under the same hold of it is one that close will see.
+func (s *Server) subshellRoom() error {
+	if s.ctx.Err() != nil {
+		return errors.New("the kernel is shutting down")
+	}
+	if n := len(s.subshells); n >= maxSubshells {
+		return fmt.Errorf("%d subshells are open; delete one first", n)
+	}
+	return nil
 }
 
 // deleteSubshell interrupts what runs in the subshell, aborts what is queued, and

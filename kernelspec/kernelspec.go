@@ -54,7 +54,7 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("kernelspec: %s: want a kernel that deltafin installed, found %s; choose another name with --name", e.Dir, e.Reason)
 }
 
-// names are in lower case, because Jupyter lowers them.
+// validName is what CheckName takes: lower case, because Jupyter lowers names.
 var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,99}$`)
 
 // CheckName returns a *NameError for a name that Jupyter doesn't take.

@@ -53,7 +53,8 @@ func SVG() []byte {
 	return []byte(b.String())
 }
 
-// outline is the shape's polygon: each curve as short lines.
+// outline is the shape's polygon: each curve as short lines. Its products are rounded
+// one by one, so that the PNG has the same bytes on every architecture.
 func (s shape) outline() []point {
 	const steps = 24
 	out := []point{s.points[0]}
@@ -64,8 +65,8 @@ func (s shape) outline() []point {
 			u := 1 - t
 			w := [4]float64{u * u * u, 3 * u * u * t, 3 * u * t * t, t * t * t}
 			out = append(out, point{
-				w[0]*a.x + w[1]*b.x + w[2]*c.x + w[3]*d.x,
-				w[0]*a.y + w[1]*b.y + w[2]*c.y + w[3]*d.y,
+				float64(w[0]*a.x) + float64(w[1]*b.x) + float64(w[2]*c.x) + float64(w[3]*d.x),
+				float64(w[0]*a.y) + float64(w[1]*b.y) + float64(w[2]*c.y) + float64(w[3]*d.y),
 			})
 		}
 	}

@@ -133,7 +133,8 @@ func clean(dir string) {
 	}
 }
 
-// install writes one file of a model and renames it into place.
+// install writes one file of a model and renames it into place. The directory isn't
+// synced: what a power cut takes from a cache, the next start unpacks again.
 func install(dir, name string, f File) (err error) {
 	tmp, err := os.CreateTemp(dir, partial+"*")
 	if err != nil {
@@ -213,44 +214,6 @@ func (c *checksum) check(file string, f File) error {
 	return nil
 }
 
-// Verify reads every file of the unpacked model and compares it with the
-// manifest. The error is a *DamagedError for the first file that differs, or
-// an *UnknownError.
-func Verify(dir, name string) error {
-	files, err := Files(name)
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		if err := verify(filepath.Join(dir, f.Name), f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func verify(path string, f File) error {
-	damaged := func(err error) error {
-		return &DamagedError{File: path, Want: fmt.Sprintf("%d bytes", f.Size), Got: reason(err), Fix: "delete its directory; the next start unpacks it again"}
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return damaged(err)
-	}
-	defer file.Close()
-	var sum checksum
-	sum.Hash = sha256.New()
-	if _, err := io.Copy(&sum, file); err != nil {
-		return damaged(err)
-	}
-	err = sum.check(path, f)
-	var d *DamagedError
-	if errors.As(err, &d) {
-		d.Fix = "delete its directory; the next start unpacks it again"
-	}
-	return err
-}
-
 // Memory unpacks a model into memory: nano-k3 takes 50 MB there. Its files have
 // a method Bytes() []byte that lends their content without a copy; the content
 // must not be changed. The error is an *UnknownError, a *NotEmbeddedError or a
@@ -286,6 +249,7 @@ func Open(cacheDir, name string) (files fs.FS, dir string, err error) {
 	return os.DirFS(dir), dir, nil
 }
 
+// reason is an error's text without the path, which the message already gives.
 func reason(err error) string {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -321,17 +285,10 @@ func (e *CacheError) Error() string {
 
 func (e *CacheError) Unwrap() error { return e.Err }
 
-// DamagedError reports a file, unpacked or embedded, that is not the one that
-// the manifest describes.
-type DamagedError struct {
-	File, Want, Got string
-	Fix             string // "" means to install deltafin again
-}
+// DamagedError reports an embedded file that is not the one that the manifest
+// describes.
+type DamagedError struct{ File, Want, Got string }
 
 func (e *DamagedError) Error() string {
-	fix := e.Fix
-	if fix == "" {
-		fix = "the binary is damaged, install it again"
-	}
-	return fmt.Sprintf("models: %s: want %s, got %s; %s", e.File, e.Want, e.Got, fix)
+	return fmt.Sprintf("models: %s: want %s, got %s; the binary is damaged, install it again", e.File, e.Want, e.Got)
 }

@@ -84,7 +84,7 @@ func (tr *Trace) Entropy() []float64 {
 		for _, n := range counts {
 			if n > 0 {
 				p := float64(n) / uses
-				entropy[l] -= p * math.Log2(p)
+				entropy[l] -= float64(p * math.Log2(p))
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package xtml
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,15 +19,17 @@ func (e *SpecialError) Error() string {
 	return fmt.Sprintf("xtml: want a vocabulary with the special token %s, got none of that name; the tokenizer is not one of a Kimi K3 release", e.Name)
 }
 
-// FindSpecials resolves the names with a tokenizer's Special. An error is a *SpecialError.
+// FindSpecials resolves the names with a tokenizer's Special. An error is a
+// *SpecialError of the first name, in the order of the fields, that isn't there.
 func FindSpecials(special func(name string) (id int, ok bool)) (Specials, error) {
 	var s Specials
-	for name, id := range map[string]*int{
-		openMark: &s.Open, closeMark: &s.Close, sepMark: &s.Sep, endOfMessageMark: &s.EndOfMessage, "[EOS]": &s.EndOfSequence,
-	} {
+	for _, want := range []struct {
+		name string
+		id   *int
+	}{{openMark, &s.Open}, {closeMark, &s.Close}, {sepMark, &s.Sep}, {endOfMessageMark, &s.EndOfMessage}, {"[EOS]", &s.EndOfSequence}} {
 		var ok bool
-		if *id, ok = special(name); !ok {
-			return Specials{}, &SpecialError{name}
+		if *want.id, ok = special(want.name); !ok {
+			return Specials{}, &SpecialError{want.name}
 		}
 	}
 	return s, nil
@@ -153,7 +154,8 @@ func (p *Parser) Cut() bool { return p.cut }
 
 // Message gives what has been read so far as a message, to continue the conversation
 // with: append it and what comes next to the Input's messages. Calls have the IDs
-// call_1, call_2 and so on, and arguments as JSON.
+// call_1, call_2 and so on, and arguments as the JSON of an object, but for the untyped
+// form's, which are what the model said.
 func (p *Parser) Message() Message {
 	m := p.message
 	m.Reasoning = p.reason.String()
@@ -278,8 +280,8 @@ func (p *Parser) endCall() {
 }
 
 // joinArguments gives the arguments as the JSON of an object: strings from their text,
-// other values as they are. What isn't JSON of its type is a string, so that nothing
-// said is lost. The untyped form is the arguments itself.
+// other values as they are. What isn't JSON of its type, or of any where the template
+// has no such type, is a string, so that nothing said is lost. The untyped form is the arguments itself, JSON or not.
 func joinArguments(arguments []argument) string {
 	object := []byte("{")
 	for _, a := range arguments {
@@ -292,7 +294,7 @@ func joinArguments(arguments []argument) string {
 		}
 		object = appendString(object, a.key)
 		object = append(object, spaced.colon...)
-		if a.kind != stringKind.String() && json.Valid(a.text) {
+		if v, ok := parseValue(a.text); ok && a.kind != stringKind.String() && (v.kind.String() == a.kind || !slices.Contains(kinds[:], a.kind)) {
 			object = append(object, strings.TrimSpace(text)...)
 		} else {
 			object = appendString(object, text)

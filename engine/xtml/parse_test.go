@@ -150,6 +150,8 @@ func TestParse(t *testing.T) {
 			calls: []Call{call(1, "f", `{"s": "1"}`)}, cut: true},
 		{name: "values that aren't of their type's JSON", answer: `</think><tools><call tool="f"><argument key="n" type="number">one</argument><argument key="e" type="number"></argument></call></tools></message>¶`,
 			calls: []Call{call(1, "f", `{"n": "one", "e": ""}`)}},
+		{name: "JSON of another type", answer: `</think><tools><call tool="f"><argument key="n" type="number">{"a":1}</argument><argument key="o" type="object">[1]</argument><argument key="b" type="boolean">null</argument><argument key="s" type="array">"x"</argument><argument key="u" type="integer">1</argument><argument key="v" type="integer">one</argument></call></tools></message>¶`,
+			calls: []Call{call(1, "f", `{"n": "{\"a\":1}", "o": "[1]", "b": "null", "s": "\"x\"", "u": 1, "v": "one"}`)}},
 		{name: "the untyped form", answer: `</think><tools><call tool="f"><json type="object">{"a": </json></call></tools></message>¶`,
 			calls: []Call{call(1, "f", `{"a": `)}},
 		{name: "escaped attributes", answer: `</think><tools><call tool="a&amp;&quot;b&amp;quot; index=" index="1"><argument key="k&quot;" type="string">&amp;</argument></call></tools></message>¶`,
@@ -228,9 +230,13 @@ func TestFindSpecials(t *testing.T) {
 		t.Error("stops are not the end of a message and of a sequence")
 	}
 	delete(ids, sepMark)
-	_, err = FindSpecials(find)
-	if bad, ok := errors.AsType[*SpecialError](err); !ok || bad.Name != sepMark {
-		t.Errorf("error %v", err)
+	delete(ids, endOfMessageMark)
+	delete(ids, "[EOS]")
+	for range 20 {
+		_, err = FindSpecials(find)
+		if bad, ok := errors.AsType[*SpecialError](err); !ok || bad.Name != sepMark {
+			t.Errorf("error %v", err)
+		}
 	}
 }
 

@@ -19,10 +19,10 @@ const (
 	objectKind
 )
 
-// String is the kind as the template's type attribute names it.
-func (k kind) String() string {
-	return [...]string{"null", "boolean", "number", "string", "array", "object"}[k]
-}
+// kinds are the names that the template's type attribute has for them.
+var kinds = [...]string{"null", "boolean", "number", "string", "array", "object"}
+
+func (k kind) String() string { return kinds[k] }
 
 // value is a JSON value that keeps the order of keys and the digits of numbers.
 type value struct {
@@ -108,7 +108,8 @@ type layout struct {
 	sorted       bool // keys in the order of their code points
 }
 
-// The template's two layouts: of declarations and schemas, and of arguments.
+// The template's layouts: of a value that is kept for later or shown in an error, of
+// declarations and schemas, and of arguments.
 var (
 	compact = layout{",", ":", false}
 	sorted  = layout{",", ":", true}

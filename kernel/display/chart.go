@@ -332,6 +332,9 @@ func niceRange(low, high float64) (from, to float64, ticks int) {
 	if low == high {
 		return 0, 1, 2
 	}
+	if width := high - low; width < 1e-300 || math.IsInf(width, 1) { // a step of it would be 0 or infinite
+		return low, high, 2
+	}
 	step := math.Pow(10, math.Floor(math.Log10((high-low)/4)))
 	switch over := (high - low) / 4 / step; {
 	case over >= 5:

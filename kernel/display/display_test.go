@@ -221,7 +221,7 @@ func TestChartsThatCannotBeDrawn(t *testing.T) {
 func TestExtremeCharts(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, values := range [][]float64{
-		{0}, {1}, {-1}, {0, 0}, {nan}, {nan, inf, -inf}, {1e300, -1e300}, {5e-324, 1e-300}, {math.MaxFloat64, math.MaxFloat64}, {0.1, 0.2}, {-3, 4},
+		{0}, {1}, {-1}, {0, 0}, {nan}, {nan, inf, -inf}, {1e300, -1e300}, {5e-324, 1e-300}, {5e-324}, {math.MaxFloat64, -math.MaxFloat64}, {math.MaxFloat64, math.MaxFloat64}, {0.1, 0.2}, {-3, 4},
 	} {
 		s := []Series{{"a", values}, {"b", values}}
 		for _, v := range []Value{Bars{Series: s[:1]}, Bars{Series: s}, Bars{Series: s, Horizontal: true}, Lines{Series: s}} {
@@ -234,6 +234,20 @@ func TestExtremeCharts(t *testing.T) {
 	}
 	for _, counts := range [][][]int64{{{0}}, {{1}}, {{math.MaxInt64, 1, 0}}, {{0, 0}, {0, 0}}} {
 		checkBundle(t, Heatmap{Counts: counts}.DisplayBundle())
+	}
+}
+
+func TestNiceRange(t *testing.T) {
+	for _, c := range []struct {
+		low, high, from, to float64
+		ticks               int
+	}{
+		{0, 0, 0, 1, 2}, {0, 1, 0, 1, 6}, {0, 7, 0, 7, 8}, {-3, 4, -3, 4, 8}, {0, 93, 0, 100, 6},
+		{0, 5e-324, 0, 5e-324, 2}, {-1e-310, 0, -1e-310, 0, 2}, {-math.MaxFloat64, math.MaxFloat64, -math.MaxFloat64, math.MaxFloat64, 2},
+	} {
+		if from, to, ticks := niceRange(c.low, c.high); from != c.from || to != c.to || ticks != c.ticks {
+			t.Errorf("%v to %v: got %v to %v with %d ticks, want %v to %v with %d", c.low, c.high, from, to, ticks, c.from, c.to, c.ticks)
+		}
 	}
 }
 

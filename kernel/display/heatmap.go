@@ -40,10 +40,10 @@ var viridis = [17]color.RGBA{
 
 // viridisAt returns the colour at v, 0 to 1.
 func viridisAt(v float64) color.RGBA {
-	at := min(max(v, 0), 1) * float64(len(viridis)-1)
+	at := float64(min(max(v, 0), 1) * float64(len(viridis)-1))
 	i := min(int(at), len(viridis)-2)
 	a, b, f := viridis[i], viridis[i+1], at-float64(i)
-	mix := func(a, b uint8) uint8 { return uint8(math.Round(float64(a) + f*(float64(b)-float64(a)))) }
+	mix := func(a, b uint8) uint8 { return uint8(math.Round(float64(a) + float64(f*(float64(b)-float64(a))))) }
 	return color.RGBA{mix(a.R, b.R), mix(a.G, b.G), mix(a.B, b.B), 255}
 }
 
@@ -204,7 +204,7 @@ func (h Heatmap) svg() string {
 
 	every := max(1, int(math.Ceil(14/float64(h.cellHeight()))))
 	for i := 0; i < rows; i += every {
-		y := float64(top) + (float64(i)+0.5)*float64(h.cellHeight())
+		y := float64(top) + float64((float64(i)+0.5)*float64(h.cellHeight()))
 		fmt.Fprintf(&b, `<text x="%d" y="%.1f" text-anchor="end">%d</text>`, left-6, y+4, h.RowLabels[i])
 	}
 	for _, j := range columnTicks(cols) {
@@ -225,7 +225,7 @@ func (h Heatmap) svg() string {
 	free := math.Inf(1)
 	ticks := logTicks(most)
 	for i := range ticks {
-		y := float64(top+18) + float64(legend)*(1-level(ticks[i], most))
+		y := float64(top+18) + float64(float64(legend)*(1-level(ticks[i], most)))
 		if free-y < 13 {
 			continue
 		}

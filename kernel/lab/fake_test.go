@@ -29,6 +29,7 @@ type fakeRig struct {
 	closed   bool
 	hang     bool          // after two tokens, wait for ctx
 	reached  chan struct{} // closed when it hangs
+	script   string        // what it says instead of a b c …
 	err      error
 	clock    *clock
 }
@@ -50,6 +51,10 @@ func (f *fakeRig) Generate(ctx context.Context, q rig.Request, progress func(rig
 	g := &rig.Generation{ID: "g" + strconv.Itoa(len(f.requests)), Finish: rig.FinishLength, PromptIDs: bytesOf(q.Prompt)}
 	g.Stats = rig.Stats{PromptTokens: len(q.Prompt), TTFTSeconds: 0.25, DecodeTokensPerS: 12.5, ReusedTokens: 3}
 	for i := range q.MaxTokens {
+		if f.script != "" && i == len(f.script) {
+			g.Finish = rig.FinishStop
+			break
+		}
 		if f.hang && i == 2 {
 			close(f.reached)
 			<-ctx.Done()
@@ -59,6 +64,9 @@ func (f *fakeRig) Generate(ctx context.Context, q rig.Request, progress func(rig
 			break
 		}
 		id := 'a' + i%26
+		if f.script != "" {
+			id = int(f.script[i])
+		}
 		g.IDs = append(g.IDs, id)
 		g.Text += string(rune(id))
 		progress(rig.Progress{PrefillDone: len(q.Prompt), PrefillTotal: len(q.Prompt), Token: id, IsToken: true, Text: string(rune(id))})
@@ -121,7 +129,7 @@ func (byteTokens) Decode(ids []int) string {
 	for _, id := range ids {
 		b = append(b, byte(id))
 	}
-	return text(b)
+	return strings.ToValidUTF8(string(b), "\ufffd")
 }
 func (byteTokens) Bytes(id int) []byte {
 	if id < 0 || id > 255 {
@@ -131,7 +139,7 @@ func (byteTokens) Bytes(id int) []byte {
 }
 
 // brackets is the fake's chat template: "role:text;" a message. Of an answer, the
-// letter a is thinking.
+// letters a and A are thinking.
 type brackets struct{}
 
 func (brackets) Render(messages []Message, thinking bool, effort string) (segments []xtml.Segment, err error) {
@@ -153,8 +161,8 @@ type bracketsAnswer struct {
 }
 
 func (a *bracketsAnswer) Push(id int) (thinking, response string) {
-	if id == 'a' && a.think {
-		return "a", ""
+	if (id == 'a' || id == 'A') && a.think {
+		return string(rune(id)), ""
 	}
 	response, a.held = a.held, string(rune(id))
 	return "", response

@@ -25,7 +25,7 @@ type Params struct {
 	TopP        float64     // sample from the likeliest tokens up to this probability; 0 and 1 keep all
 	TopK        int         // sample from this many tokens; 0 keeps all
 	Seed        uint64      // the same seed gives the same text
-	Stop        []string    // end before the first of these texts
+	Stop        []string    // end before the first of these texts, in a chat of the thinking or the response
 	Continue    *Generation // go on from its prompt and tokens, whose state is kept
 	OnToken     func(Token) // called with each new token, in order, while the cell waits
 	Quiet       bool        // don't stream the text
@@ -269,7 +269,5 @@ func (g *Generation) Reply(text string, p ...Params) *Generation {
 		params = one("Generation.Reply", p)
 	}
 	answer := Message{Role: "assistant", Text: g.Text, Thinking: g.Thinking}
-	q := params.request()
-	q.Messages = append(slices.Clone(g.messages), answer, Message{Role: "user", Text: text})
-	return g.lab.generate("Generation.Reply", "chat", q, params)
+	return g.lab.chat("Generation.Reply", append(slices.Clone(g.messages), answer, Message{Role: "user", Text: text}), params)
 }

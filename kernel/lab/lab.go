@@ -64,7 +64,9 @@ type Lab struct {
 
 	mu   sync.Mutex
 	last *Generation
-	mark prefetch.Stats // what PrefetchStats counts from
+
+	marking sync.Mutex
+	mark    prefetch.Stats // what PrefetchStats counts from
 }
 
 // New makes the functions of one session.

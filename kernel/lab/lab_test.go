@@ -7,7 +7,10 @@ import (
 	"math"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,17 +89,20 @@ func TestErrors(t *testing.T) {
 	l, _, _ := start(t, f)
 	wantError(t, "Generate", "want one Params, got 2", func() { l.Generate("x", Params{}, Params{}) })
 	wantError(t, "Generate", "MaxTokens: want 1 or more, or 0 for 64, got -1", func() { l.Generate("x", Params{MaxTokens: -1}) })
-	wantError(t, "Generate", "Temperature: want 0 (greedy) or more, got -1", func() { l.Generate("x", Params{Temperature: -1}) })
+	wantError(t, "Generate", "Temperature: want a number from 0 (greedy) up, got -1", func() { l.Generate("x", Params{Temperature: -1}) })
 	wantError(t, "Generate", "unsupported value: NaN", func() { l.Generate("x", Params{Temperature: math.NaN()}) })
-	wantError(t, "Generate", "TopP: want 0 to 1, got 2", func() { l.Generate("x", Params{TopP: 2}) })
+	wantError(t, "Generate", "TopP: want a probability from 0 to 1 (0 and 1 keep all tokens), got 2", func() { l.Generate("x", Params{TopP: 2}) })
 	wantError(t, "TraceRouter", "TopK", func() { l.TraceRouter("x", Params{TopK: -3}) })
-	wantError(t, "Generate", "Stop: want texts to stop at, got an empty one", func() { l.Generate("x", Params{Stop: []string{""}}) })
+	wantError(t, "Generate", "Stop: want a string of at least one character, got \"\"", func() { l.Generate("x", Params{Stop: []string{""}}) })
 	wantError(t, "Generate", "broken invariant", func() { l.Generate("panic") })
 	wantError(t, "Detokenize", "ids[1]: want a token of the vocabulary, got 256", func() { l.Detokenize([]int{1, 256}) })
 	wantError(t, "Logits", "n: want 1 to 1000 tokens, got 0", func() { l.Logits("x", 0) })
 	wantError(t, "Chat", "want messages, got none", func() { l.Chat() })
 	wantError(t, "Chat", "want text in each message", func() { l.Chat(l.User("")) })
 	wantError(t, "Generation.Reply", "want a generation that Chat made", func() { l.Generate("x").Reply("y") })
+	chat := l.Chat(l.User("x"), l.With(Params{MaxTokens: 1}))
+	wantError(t, "Chat", "want a chat without Params.Continue", func() { l.Chat(l.User("x"), l.With(Params{Continue: chat})) })
+	wantError(t, "Generation.Reply", "want a chat without Params.Continue", func() { chat.Reply("y", Params{Continue: chat}) })
 	wantError(t, "LoadTrace", "no such file", func() { l.LoadTrace(filepath.Join(t.TempDir(), "none")) })
 	wantError(t, "Image", "got int", func() { l.Image(3) })
 	wantError(t, "Table", "got int", func() { l.Table(3) })
@@ -193,6 +199,35 @@ func TestChat(t *testing.T) {
 	}
 }
 
+// A chat ends before a stop text in what is said, and streams what it keeps.
+func TestChatStop(t *testing.T) {
+	for _, c := range []struct {
+		script             string
+		stop               []string
+		thinking, response string
+		streamed           string
+		finish             rig.Finish
+		tokens             int
+	}{
+		{"abcde", []string{"cd"}, "a", "b", "\x1b[2ma\x1b[0m\nb\n", rig.FinishStopString, 5}, // the fake holds each letter back
+		{"abcdef", []string{"xyz", "dx"}, "a", "bcdef", "\x1b[2ma\x1b[0m\nbcdef\n", rig.FinishStop, 6},
+		{"aAabc", []string{"Aa"}, "a", "", "\x1b[2ma\x1b[0m\n", rig.FinishStopString, 3},
+		{"aAbcd", []string{"Aa"}, "aA", "bcd", "\x1b[2maA\x1b[0m\nbcd\n", rig.FinishStop, 5}, // the thinking's end may still have become one
+		{"abcb", []string{"ab"}, "a", "bcb", "\x1b[2ma\x1b[0m\nbcb\n", rig.FinishStop, 4},    // the two parts are two texts
+		{"bcd", []string{"d"}, "", "bc", "bc\n", rig.FinishStopString, 3},                    // in what Finish gives
+		{"bcd", []string{"dx"}, "", "bcd", "bcd\n", rig.FinishStop, 3},
+	} {
+		l, out, _ := start(t, &fakeRig{script: c.script})
+		g := l.Chat(l.User("Hi"), l.With(Params{Thinking: true, Stop: c.stop}))
+		if g.Thinking != c.thinking || g.Text != c.response || g.Finish != c.finish || len(g.IDs) != c.tokens {
+			t.Errorf("%s, stop %q: thinking %q, text %q, %s after %d tokens", c.script, c.stop, g.Thinking, g.Text, g.Finish, len(g.IDs))
+		}
+		if s := out.stream.String(); s != c.streamed {
+			t.Errorf("%s, stop %q: streamed %q, want %q", c.script, c.stop, s, c.streamed)
+		}
+	}
+}
+
 func TestTraceRouter(t *testing.T) {
 	l, _, _ := start(t, &fakeRig{})
 	tr := l.TraceRouter("xyz", Params{MaxTokens: 5})
@@ -251,8 +286,22 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// A token reads as the tokenizer decodes it: U+FFFD for each of its stray bytes.
+func TestTokenText(t *testing.T) {
+	if got := (&Engine{Tokenizer: stray{}}).token(0); got.Text != "\ufffd\ufffd" {
+		t.Errorf("%q", got.Text)
+	}
+}
+
+// stray is a tokenizer of one token, the bytes 80 80.
+type stray struct{ byteTokens }
+
+func (stray) Bytes(int) []byte    { return []byte("\x80\x80") }
+func (stray) Decode([]int) string { return "\ufffd\ufffd" }
+
 func TestPrefetchStats(t *testing.T) {
-	l, _, _ := start(t, &fakeRig{})
+	f := &fakeRig{}
+	l, _, _ := start(t, f)
 	l.Generate("x", Params{MaxTokens: 5})
 	if s := l.PrefetchStats(); s.Needed != 20 || s.Layers[0].Hit != 20 {
 		t.Errorf("%+v", s)
@@ -273,10 +322,44 @@ func TestPrefetchStats(t *testing.T) {
 	if s := l.PrefetchStats(); s.Needed != 0 {
 		t.Errorf("since Reset: %+v", s)
 	}
-	began := prefetch.Stats{Steps: 1, Needed: 2, Hit: 2}
-	if d := cmp.Diff(began, since(began, prefetch.Stats{Steps: 9, Needed: 9})); d != "" {
-		t.Errorf("of a source that began anew: %s", d)
+	f.stats = prefetch.Stats{Steps: 1, Needed: 2, Hit: 2}
+	if s := l.PrefetchStats(); s.Needed != 2 {
+		t.Errorf("of a source that began anew: %+v", s)
 	}
+}
+
+// Every count is in the answer to one of the calls that run at once.
+func TestPrefetchStatsAtOnce(t *testing.T) {
+	var calls atomic.Int64
+	l := New(counting{&calls})
+	var sum atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 200 {
+				s := l.PrefetchStats()
+				if s.Needed < 0 || s.Rows != s.Needed || s.Layers[0].Rows != s.Needed {
+					t.Errorf("%+v", s)
+				}
+				sum.Add(s.Needed)
+			}
+		})
+	}
+	wg.Wait()
+	if sum.Load() != calls.Load() {
+		t.Errorf("%d of %d counted", sum.Load(), calls.Load())
+	}
+}
+
+// counting is a session whose statistics have one more row with each call.
+type counting struct{ calls *atomic.Int64 }
+
+func (c counting) Context() context.Context { return context.Background() }
+func (c counting) Output() Output           { return nil }
+func (c counting) Call(context.Context, string, any, func(json.RawMessage)) (json.RawMessage, error) {
+	n := c.calls.Add(1)
+	runtime.Gosched() // another call may answer first
+	return json.Marshal(prefetch.Stats{Rows: n, Steps: n, Needed: n, Hit: n, Layers: []prefetch.LayerStats{{Layer: 1, Rows: n, Steps: n, Needed: n, Hit: n}}})
 }
 
 func TestModelAndMemory(t *testing.T) {
@@ -389,7 +472,7 @@ func TestInYaegi(t *testing.T) {
 		{`Logits("x").Top[0].Text`, " three"},
 		{`var failed error`, ""},
 		{`try := func() { defer func() { failed = recover().(error) }(); Generate("x", Params{TopK: -1}) }; try()`, ""},
-		{`failed.Error()`, "Generate: TopK: want 0 (all) or more, got -1"},
+		{`failed.Error()`, "Generate: TopK: want a count from 0 up (0 keeps all tokens), got -1"},
 		{`Last().Text`, "ab"},
 	} {
 		v, err := i.Eval(c.code)

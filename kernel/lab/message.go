@@ -48,11 +48,15 @@ func (l *Lab) Chat(messages ...Message) *Generation {
 	if len(turns) == 0 {
 		fail("Chat", errors.New(`want messages, got none; begin with Chat(User("…"))`))
 	}
-	p := one("Chat", params)
+	return l.chat("Chat", turns, one("Chat", params))
+}
+
+// chat generates the answer to turns for the function fn.
+func (l *Lab) chat(fn string, turns []Message, p Params) *Generation {
 	if p.Continue != nil {
-		fail("Chat", fmt.Errorf("want a chat without Params.Continue, got one that continues generation %s; use its Reply", p.Continue.ID))
+		fail(fn, fmt.Errorf("want a chat without Params.Continue, got one that continues generation %s; use its Reply", p.Continue.ID))
 	}
 	q := p.request()
 	q.Messages = turns
-	return l.generate("Chat", "chat", q, p)
+	return l.generate(fn, "chat", q, p)
 }

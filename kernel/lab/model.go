@@ -62,8 +62,5 @@ func (m *MemoryMap) DisplayBundle() display.Bundle {
 // marks the statistics. The weights stay loaded.
 func (l *Lab) Reset() {
 	call[json.RawMessage](l, l.session.Context(), "Reset", "reset", struct{}{}, nil)
-	now := l.prefetchStats("Reset")
-	l.mu.Lock()
-	l.mark = now
-	l.mu.Unlock()
+	l.markStats("Reset")
 }

@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 	"sync"
 
+	"deltafin/engine"
 	"deltafin/prefetch"
 	"deltafin/rig"
 	"deltafin/trace"
@@ -88,27 +88,44 @@ func (s *Server) Close() error {
 	return s.engine.Rig.Close()
 }
 
+// method answers one call of a cell.
+type method func(e *Engine, ctx context.Context, params json.RawMessage, emit func(event)) (any, error)
+
 // methods is the table of what cells can call.
-var methods = map[string]func(*Engine, context.Context, json.RawMessage, func(event)) (any, error){
-	"generate":   (*Engine).generate,
-	"chat":       (*Engine).chat,
-	"trace":      (*Engine).trace,
-	"logits":     (*Engine).logits,
-	"tokenize":   (*Engine).tokenize,
-	"detokenize": (*Engine).detokenize,
-	"stats": func(e *Engine, _ context.Context, _ json.RawMessage, _ func(event)) (any, error) {
-		return e.Rig.PrefetchStats(), nil
-	},
-	"info": func(e *Engine, _ context.Context, _ json.RawMessage, _ func(event)) (any, error) {
-		return e.Rig.Info(), nil
-	},
-	"memory": func(e *Engine, _ context.Context, _ json.RawMessage, _ func(event)) (any, error) {
-		return e.Rig.Memory(), nil
-	},
-	"reset": func(e *Engine, _ context.Context, _ json.RawMessage, _ func(event)) (any, error) {
-		e.Rig.Reset()
-		return struct{}{}, nil
-	},
+var methods = map[string]method{
+	"generate":   taking((*Engine).generate),
+	"chat":       taking((*Engine).chat),
+	"trace":      taking((*Engine).trace),
+	"logits":     taking((*Engine).logits),
+	"tokenize":   taking((*Engine).tokenize),
+	"detokenize": taking((*Engine).detokenize),
+	"stats":      telling(func(r Rig) any { return r.PrefetchStats() }),
+	"info":       telling(func(r Rig) any { return r.Info() }),
+	"memory":     telling(func(r Rig) any { return r.Memory() }),
+	"reset":      telling(func(r Rig) any { r.Reset(); return struct{}{} }),
+}
+
+// taking makes a method of one with parameters: a JSON object with known fields only.
+func taking[P any](f func(*Engine, context.Context, P, func(event)) (any, error)) method {
+	return func(e *Engine, ctx context.Context, params json.RawMessage, emit func(event)) (any, error) {
+		var p P
+		d := json.NewDecoder(bytes.NewReader(params))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&p); err != nil {
+			return nil, fmt.Errorf("want parameters of %T: %w", p, err)
+		}
+		if _, err := d.Token(); err != io.EOF {
+			return nil, errors.New("want one JSON object of parameters, got more")
+		}
+		return f(e, ctx, p, emit)
+	}
+}
+
+// telling makes a method of one that has no parameters and can't fail.
+func telling(f func(Rig) any) method {
+	return func(e *Engine, _ context.Context, _ json.RawMessage, _ func(event)) (any, error) {
+		return f(e.Rig), nil
+	}
 }
 
 // Call runs one method for a cell and returns its result. events, which may be
@@ -158,20 +175,6 @@ func (s *Server) Call(ctx context.Context, method string, params json.RawMessage
 	return json.Marshal(v)
 }
 
-// decode reads the parameters of a method, with known fields only.
-func decode[T any](params json.RawMessage) (T, error) {
-	var v T
-	d := json.NewDecoder(bytes.NewReader(params))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&v); err != nil {
-		return v, fmt.Errorf("want parameters of %T: %w", v, err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return v, errors.New("want one JSON object of parameters, got more")
-	}
-	return v, nil
-}
-
 // RangeError says that a setting is out of its range.
 type RangeError struct{ Field, Want, Got string }
 
@@ -179,32 +182,26 @@ func (e *RangeError) Error() string {
 	return fmt.Sprintf("%s: want %s, got %s", e.Field, e.Want, e.Got)
 }
 
-// rig checks q and makes the rig's request, still without a prompt.
+// settings are the engine's names of what it checks, and the fields of Params.
+var settings = map[string]string{"temperature": "Temperature", "top-p": "TopP", "top-k": "TopK", "stop": "Stop"}
+
+// rig checks q and makes the rig's request; the prompt of a chat is still to come.
+// The error is a *RangeError.
 func (q request) rig() (rig.Request, error) {
-	switch {
-	case q.MaxTokens < 1:
+	if q.MaxTokens < 1 {
 		return rig.Request{}, &RangeError{"MaxTokens", fmt.Sprintf("1 or more, or 0 for %d", DefaultMaxTokens), fmt.Sprint(q.MaxTokens)}
-	case !(q.Temperature >= 0) || math.IsInf(q.Temperature, 0):
-		return rig.Request{}, &RangeError{"Temperature", "0 (greedy) or more", fmt.Sprint(q.Temperature)}
-	case !(q.TopP >= 0 && q.TopP <= 1):
-		return rig.Request{}, &RangeError{"TopP", "0 to 1", fmt.Sprint(q.TopP)}
-	case q.TopK < 0:
-		return rig.Request{}, &RangeError{"TopK", "0 (all) or more", fmt.Sprint(q.TopK)}
 	}
-	for _, s := range q.Stop {
-		if s == "" {
-			return rig.Request{}, &RangeError{"Stop", "texts to stop at", "an empty one"}
-		}
+	o := engine.GenerateOptions{Sampling: engine.Sampling{Temperature: q.Temperature, TopP: q.TopP, TopK: q.TopK}, Stop: q.Stop}
+	if setting := (*engine.SettingError)(nil); errors.As(o.Check(), &setting) {
+		return rig.Request{}, &RangeError{settings[setting.Name], setting.Want, setting.Got}
 	}
 	return rig.Request{
-		Continue: q.Continue, MaxTokens: q.MaxTokens, Temperature: q.Temperature, TopP: q.TopP, TopK: q.TopK, Seed: q.Seed, Stop: q.Stop, Fresh: q.Fresh,
+		Prompt: q.Prompt, Continue: q.Continue, MaxTokens: q.MaxTokens, Temperature: q.Temperature, TopP: q.TopP, TopK: q.TopK, Seed: q.Seed,
+		Stop: q.Stop, Fresh: q.Fresh,
 	}, nil
 }
 
-func (e *Engine) token(id int) Token { return Token{ID: id, Text: text(e.Tokenizer.Bytes(id))} }
-
-// text is a token's bytes as valid UTF-8.
-func text(b []byte) string { return string(bytes.ToValidUTF8(b, []byte("\ufffd"))) }
+func (e *Engine) token(id int) Token { return Token{ID: id, Text: e.Tokenizer.Decode([]int{id})} }
 
 // progress passes a rig's progress on as events.
 func (e *Engine) progress(emit func(event)) func(rig.Progress) {
@@ -221,16 +218,11 @@ func (e *Engine) progress(emit func(event)) func(rig.Progress) {
 	}
 }
 
-func (e *Engine) generate(ctx context.Context, params json.RawMessage, emit func(event)) (any, error) {
-	q, err := decode[request](params)
-	if err != nil {
-		return nil, err
-	}
+func (e *Engine) generate(ctx context.Context, q request, emit func(event)) (any, error) {
 	r, err := q.rig()
 	if err != nil {
 		return nil, err
 	}
-	r.Prompt = q.Prompt
 	g, err := e.Rig.Generate(ctx, r, e.progress(emit))
 	if err != nil {
 		return nil, err
@@ -238,16 +230,11 @@ func (e *Engine) generate(ctx context.Context, params json.RawMessage, emit func
 	return reply{Generation: *g}, nil
 }
 
-func (e *Engine) trace(ctx context.Context, params json.RawMessage, emit func(event)) (any, error) {
-	q, err := decode[request](params)
-	if err != nil {
-		return nil, err
-	}
+func (e *Engine) trace(ctx context.Context, q request, emit func(event)) (any, error) {
 	r, err := q.rig()
 	if err != nil {
 		return nil, err
 	}
-	r.Prompt = q.Prompt
 	g, tr, err := e.Rig.Trace(ctx, r, e.progress(emit))
 	if err != nil {
 		return nil, err
@@ -258,11 +245,10 @@ func (e *Engine) trace(ctx context.Context, params json.RawMessage, emit func(ev
 	return reply{Generation: *g, Trace: &trace.Trace{Model: tr.Model, Layers: tr.Layers, Experts: tr.Experts, TopK: tr.TopK}}, nil
 }
 
-func (e *Engine) chat(ctx context.Context, params json.RawMessage, emit func(event)) (any, error) {
-	q, err := decode[request](params)
-	if err != nil {
-		return nil, err
-	}
+// chat generates an answer. Stop texts end it where the model says them, thinking or
+// responding; the markup between the two is not searched for them, so the rig, which
+// sees all as one text, hears of none.
+func (e *Engine) chat(ctx context.Context, q request, emit func(event)) (any, error) {
 	if e.Template == nil {
 		return nil, errors.New("want a model with a chat template, got one without; use Generate")
 	}
@@ -270,50 +256,73 @@ func (e *Engine) chat(ctx context.Context, params json.RawMessage, emit func(eve
 	if err != nil {
 		return nil, err
 	}
+	r.Stop = nil
 	if r.Segments, err = e.Template.Render(q.Messages, q.Thinking, q.Effort); err != nil {
 		return nil, err
 	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	answer := e.Template.Read(q.Thinking)
-	var thinking, response []byte
-	say := func(ev event) {
-		thinking = append(thinking, ev.Thinking...)
-		response = append(response, ev.Text...)
-		if ev != (event{}) {
-			emit(ev)
-		}
-	}
+	said := speech{thinking: engine.StopFilter{Stop: q.Stop}, response: engine.StopFilter{Stop: q.Stop}}
 	g, err := e.Rig.Generate(ctx, r, func(p rig.Progress) {
 		ev := event{}
 		if p.IsToken {
 			t := e.token(p.Token)
 			ev.Token = &t
-			ev.Thinking, ev.Text = answer.Push(p.Token)
+			ev.Thinking, ev.Text = said.push(answer.Push(p.Token))
 		} else if p.Text == "" {
 			ev.Done, ev.Total = p.PrefillDone, p.PrefillTotal
 		}
-		say(ev)
+		if ev != (event{}) {
+			emit(ev)
+		}
+		if said.stopped() {
+			end()
+		}
 	})
 	if err != nil {
 		return nil, err
 	}
 	var last event
-	last.Thinking, last.Text = answer.Finish()
-	say(last)
-	out := reply{Generation: *g, Thinking: string(thinking)}
-	out.Text = string(response)
-	if g.Finish == rig.FinishStopString {
-		for _, s := range q.Stop {
-			out.Text, _, _ = strings.Cut(out.Text, s)
-		}
+	if last.Thinking, last.Text = said.end(answer.Finish()); last != (event{}) {
+		emit(last)
+	}
+	out := reply{Generation: *g, Thinking: said.thinking.String()}
+	out.Text = said.response.String()
+	if said.stopped() {
+		out.Finish = rig.FinishStopString
 	}
 	return out, nil
 }
 
-func (e *Engine) logits(ctx context.Context, params json.RawMessage, _ func(event)) (any, error) {
-	q, err := decode[request](params)
-	if err != nil {
-		return nil, err
+// speech is what an answer says, up to a stop text in one of its two parts.
+type speech struct{ thinking, response engine.StopFilter }
+
+func (s *speech) stopped() bool { return s.thinking.Stopped || s.response.Stopped }
+
+// push takes more of both parts, the thinking first, and gives what became final. A
+// response ends the wait for the rest of a stop text in the thinking.
+func (s *speech) push(thinking, response string) (string, string) {
+	if s.stopped() {
+		return "", ""
 	}
+	thinking = s.thinking.Push(thinking)
+	if s.stopped() {
+		return thinking, ""
+	}
+	if response != "" {
+		thinking += s.thinking.Flush()
+	}
+	return thinking, s.response.Push(response)
+}
+
+// end takes the last of both parts, and gives also what was held back in vain.
+func (s *speech) end(thinking, response string) (string, string) {
+	thinking, response = s.push(thinking, response)
+	return thinking + s.thinking.Flush(), response + s.response.Flush()
+}
+
+func (e *Engine) logits(ctx context.Context, q request, _ func(event)) (any, error) {
 	if q.Top < 1 || q.Top > 1000 {
 		return nil, &RangeError{"n", "1 to 1000 tokens", fmt.Sprint(q.Top)}
 	}
@@ -328,11 +337,7 @@ func (e *Engine) logits(ctx context.Context, params json.RawMessage, _ func(even
 	return d, nil
 }
 
-func (e *Engine) tokenize(_ context.Context, params json.RawMessage, _ func(event)) (any, error) {
-	p, err := decode[textOf](params)
-	if err != nil {
-		return nil, err
-	}
+func (e *Engine) tokenize(_ context.Context, p textOf, _ func(event)) (any, error) {
 	tokens := Tokens{}
 	for _, id := range e.Tokenizer.Encode(p.Text) {
 		tokens = append(tokens, e.token(id))
@@ -340,11 +345,7 @@ func (e *Engine) tokenize(_ context.Context, params json.RawMessage, _ func(even
 	return tokensOf{tokens}, nil
 }
 
-func (e *Engine) detokenize(_ context.Context, params json.RawMessage, _ func(event)) (any, error) {
-	p, err := decode[idsOf](params)
-	if err != nil {
-		return nil, err
-	}
+func (e *Engine) detokenize(_ context.Context, p idsOf, _ func(event)) (any, error) {
 	for i, id := range p.IDs {
 		if e.Tokenizer.Bytes(id) == nil {
 			return nil, &RangeError{fmt.Sprintf("ids[%d]", i), "a token of the vocabulary", fmt.Sprint(id)}

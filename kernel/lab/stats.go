@@ -3,7 +3,6 @@ package lab
 import (
 	"fmt"
 	"html"
-	"slices"
 	"time"
 
 	"deltafin/kernel/display"
@@ -18,53 +17,21 @@ type Stats struct{ prefetch.Stats }
 // PrefetchStats counts what happened to experts since its last call, or since
 // Reset. It also works from another cell while a generation runs.
 func (l *Lab) PrefetchStats() *Stats {
-	now := l.prefetchStats("PrefetchStats")
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := since(now, l.mark)
-	l.mark = now
-	return &Stats{s}
+	before, now := l.markStats("PrefetchStats")
+	if before.Steps > now.Steps || before.Needed > now.Needed {
+		return &Stats{now} // the source began anew
+	}
+	return &Stats{now.Since(before)}
 }
 
-func (l *Lab) prefetchStats(fn string) prefetch.Stats {
-	return call[prefetch.Stats](l, l.session.Context(), fn, "stats", struct{}{}, nil)
-}
-
-// since is b minus a, where a was taken before b. Counts of distinct things stay
-// b's, since they don't subtract; a source that began anew since a gives b.
-func since(b, a prefetch.Stats) prefetch.Stats {
-	if a.Steps > b.Steps || a.Needed > b.Needed {
-		return b
-	}
-	b.Rows -= a.Rows
-	b.Steps -= a.Steps
-	b.Needed -= a.Needed
-	b.Hit -= a.Hit
-	b.InTime -= a.InTime
-	b.Late -= a.Late
-	b.Demanded -= a.Demanded
-	b.BytesNeeded -= a.BytesNeeded
-	b.BytesRead -= a.BytesRead
-	b.Stall -= a.Stall
-	b.Compute -= a.Compute
-	b.Layers = slices.Clone(b.Layers)
-	before := map[int]prefetch.LayerStats{}
-	for _, y := range a.Layers {
-		before[y.Layer] = y
-	}
-	for i := range b.Layers {
-		x := &b.Layers[i]
-		y := before[x.Layer]
-		x.Steps -= y.Steps
-		x.Needed -= y.Needed
-		x.Hit -= y.Hit
-		x.InTime -= y.InTime
-		x.Late -= y.Late
-		x.Demanded -= y.Demanded
-		x.Stall -= y.Stall
-		x.Compute -= y.Compute
-	}
-	return b
+// markStats reads the counts and marks them, and gives the last mark too. Calls from
+// several cells take turns, so that every count is in one of their answers.
+func (l *Lab) markStats(fn string) (before, now prefetch.Stats) {
+	l.marking.Lock()
+	defer l.marking.Unlock()
+	before = l.mark
+	l.mark = call[prefetch.Stats](l, l.session.Context(), fn, "stats", struct{}{}, nil)
+	return before, l.mark
 }
 
 // DisplayBundle shows the figures and the experts by layer.

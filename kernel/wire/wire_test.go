@@ -141,10 +141,42 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%v: got %s, want %s", c.v, got, c.want)
 		}
 	}
-	loop := map[string]any{}
+}
+
+// node has two ways on, so that a graph of a few has more paths than can be walked.
+type node struct {
+	F    float64 `json:"f"`
+	A, B *node
+	More []*node `json:",omitempty"`
+}
+
+func TestJSONOfCycles(t *testing.T) {
+	loop := map[string]any{"nan": math.NaN()}
 	loop["self"] = loop
-	if got := wire.JSON(loop); !json.Valid(got) {
-		t.Errorf("a loop gives %s", got)
+	self := &node{F: 1}
+	self.A, self.B = self, self
+	list := []any{1, nil}
+	list[1] = list
+	shared := &node{F: math.Inf(1)}
+	for _, c := range []struct {
+		v    any
+		want string
+	}{
+		{loop, `{"nan":null,"self":null}`},
+		{self, `{"A":null,"B":null,"More":null,"f":1}`},
+		{list, `[1,null]`},
+		{[]any{shared, shared}, `[{"A":null,"B":null,"More":null,"f":null},{"A":null,"B":null,"More":null,"f":null}]`},
+	} {
+		if got := string(wire.JSON(c.v)); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+	}
+	all := make([]*node, 30)
+	for i := range all {
+		all[i] = &node{More: all}
+	}
+	if got := wire.JSON(all); !json.Valid(got) || len(got) > 16<<20 {
+		t.Errorf("%d bytes of 30 nodes that all lead to all", len(got))
 	}
 }
 

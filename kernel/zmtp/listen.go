@@ -113,8 +113,11 @@ func (l *Listener) acceptLoop() {
 				return
 			}
 		}
-		if !l.admit(nc) {
+		if err := l.admit(nc); err != nil {
 			nc.Close()
+			if !errors.Is(err, net.ErrClosed) {
+				l.refuse(err)
+			}
 			continue
 		}
 		l.wg.Go(func() { l.handshake(nc) })
@@ -122,23 +125,30 @@ func (l *Listener) acceptLoop() {
 }
 
 // admit makes room for one more handshake: the oldest one gives way, since an honest
-// peer needs a millisecond.
-func (l *Listener) admit(nc net.Conn) bool {
+// peer needs a millisecond. The error is a *LimitError, or net.ErrClosed.
+func (l *Listener) admit(nc net.Conn) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return false
+		return net.ErrClosed
 	}
-	if l.peers >= l.limits.Peers {
-		l.refuse(&LimitError{"connections", uint64(l.limits.Peers), uint64(l.peers) + 1})
-		return false
+	if err := l.room(); err != nil {
+		return err
 	}
 	if len(l.pending) >= l.limits.Pending {
 		l.pending[0].Close()
 		l.pending = l.pending[1:]
 	}
 	l.pending = append(l.pending, nc)
-	return true
+	return nil
+}
+
+// room returns a *LimitError where there can't be one more peer; l.mu is held.
+func (l *Listener) room() error {
+	if l.peers >= l.limits.Peers {
+		return &LimitError{"connections", uint64(l.limits.Peers), uint64(l.peers) + 1}
+	}
+	return nil
 }
 
 func (l *Listener) handshake(nc net.Conn) {
@@ -151,6 +161,9 @@ func (l *Listener) handshake(nc net.Conn) {
 		}
 	}
 	if err == nil {
+		err = l.room() // others may have become peers since admit
+	}
+	if err == nil {
 		l.peers++
 		c.onClose = func() {
 			l.mu.Lock()
@@ -160,6 +173,7 @@ func (l *Listener) handshake(nc net.Conn) {
 	}
 	l.mu.Unlock()
 	if err != nil {
+		nc.Close()
 		l.refuse(err)
 		return
 	}

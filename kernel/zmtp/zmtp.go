@@ -73,30 +73,28 @@ func (l Limits) resolved() Limits {
 // Budget bounds the bytes that all unfinished messages of its connections hold
 // together. Frames up to smallFrame are not counted: Limits.Peers bounds them.
 type Budget struct {
-	left atomic.Int64
+	total int64
+	held  atomic.Int64
 }
 
 // NewBudget returns a budget of n bytes.
-func NewBudget(n int64) *Budget {
-	b := new(Budget)
-	b.left.Store(n)
-	return b
-}
+func NewBudget(n int64) *Budget { return &Budget{total: n} }
 
-func (b *Budget) take(n int) bool {
-	if b.left.Add(-int64(n)) < 0 {
-		b.left.Add(int64(n))
-		return false
+// take asks for n bytes; the error is a *LimitError.
+func (b *Budget) take(n int) error {
+	if held := b.held.Add(int64(n)); held > b.total {
+		b.give(n)
+		return &LimitError{"unfinished bytes of all peers", uint64(b.total), uint64(held)}
 	}
-	return true
+	return nil
 }
 
-func (b *Budget) give(n int) { b.left.Add(int64(n)) }
+func (b *Budget) give(n int) { b.held.Add(-int64(n)) }
 
-// LimitError says that a peer sent more than Limits allows; its connection is of no
-// further use.
+// LimitError says that a peer, or all of them together, took more than Limits allows;
+// its connection is of no further use.
 type LimitError struct {
-	What     string // "message bytes", "frames", "unfinished bytes of all peers" or "command bytes"
+	What     string // "message bytes", "frames", "unfinished bytes of all peers", "command bytes", "identity bytes" or "connections"
 	Max, Got uint64
 }
 
@@ -250,8 +248,8 @@ func (c *Conn) readBody(size int, held *int) ([]byte, error) {
 	var b []byte
 	for len(b) < size {
 		n := min(size-len(b), max(smallFrame, len(b)))
-		if !c.limits.Budget.take(n) {
-			return nil, &LimitError{"unfinished bytes of all peers", 0, uint64(size)}
+		if err := c.limits.Budget.take(n); err != nil {
+			return nil, err
 		}
 		*held += n
 		grown := make([]byte, len(b)+n)

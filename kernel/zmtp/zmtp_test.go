@@ -189,7 +189,7 @@ func TestLimits(t *testing.T) {
 		{"long command", "\x06\x00\x00\x00\x00\x00\x01\x00\x00", "command bytes: at most 4096"},
 		{"command without name", "\x04\x00", "without a name"},
 		{"command too short", "\x04\x02\x09a", "without a name"},
-		{"budget", "\x02\x00\x00\x00\x00\x00\x03\x00\x00" + strings.Repeat("x", 0x30000), "unfinished bytes of all peers"},
+		{"budget", "\x02\x00\x00\x00\x00\x00\x03\x00\x00" + strings.Repeat("x", 0x30000), "unfinished bytes of all peers: at most 150000, got 196608"},
 	} {
 		nc, err := net.Dial("tcp", address)
 		if err != nil {
@@ -205,8 +205,8 @@ func TestLimits(t *testing.T) {
 		nc.Close()
 		server.Close()
 	}
-	if left := limits.Budget.left.Load(); left != 150_000 {
-		t.Errorf("%d bytes of the budget are left", left)
+	if held := limits.Budget.held.Load(); held != 0 {
+		t.Errorf("%d bytes of the budget are held", held)
 	}
 }
 
@@ -280,6 +280,45 @@ func TestCrowd(t *testing.T) {
 	accept(t, l)
 }
 
+// Handshakes that end together let no more peers in than there is room for.
+func TestPeersInAHandshake(t *testing.T) {
+	refused := make(chan error, 100)
+	l, err := Listen("tcp", "127.0.0.1:0", Router, Limits{Pending: 4, Peers: 1}, func(err error) { refused <- err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var conns []net.Conn
+	for range 3 {
+		nc, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		// Half of a handshake is answered: the connection was admitted.
+		nc.Write(greeting())
+		if _, err := io.ReadFull(nc, make([]byte, 64)); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, nc)
+	}
+	for _, nc := range conns {
+		nc.Write(ready(dealer))
+	}
+	accept(t, l)
+	for range 2 {
+		select {
+		case err := <-refused:
+			var limit *LimitError
+			if !errors.As(err, &limit) || limit.What != "connections" || limit.Max != 1 || limit.Got != 2 {
+				t.Errorf("refused: %v", err)
+			}
+		case <-time.After(patience):
+			t.Fatal("a second peer was let in")
+		}
+	}
+}
+
 func TestUnixSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := Listen("unix", path, Router, Limits{}, nil)
@@ -335,8 +374,8 @@ func FuzzPeer(f *testing.F) {
 				t.Fatalf("a message of %d frames", len(m))
 			}
 		}
-		if left := limits.Budget.left.Load(); left != 512<<20 {
-			t.Fatalf("%d bytes of the budget are left", left)
+		if held := limits.Budget.held.Load(); held != 0 {
+			t.Fatalf("%d bytes of the budget are held", held)
 		}
 	})
 }
