@@ -75,12 +75,13 @@ func Dir(cacheDir, name string) (string, error) {
 // Unpack makes the embedded model name ("nano-k3", "nano-dspark", "nano-qwen")
 // an ordinary model directory under cacheDir and returns that directory.
 //
-// It writes only the files that are absent or have another size than they
-// should; later calls find all of them and only ask their sizes. A file arrives
-// by rename, after its SHA-256 was checked and its bytes were synced, so a file
-// of the right name and size is whole however the process that wrote it ended,
-// and any number of processes may unpack at once. Replacing a file leaves
-// those who have it mapped with the old bytes.
+// It writes only the files that are absent or not what they should be; later calls
+// find all of them and only ask their sizes and times. A file arrives by rename,
+// after its SHA-256 was checked and its bytes were synced, so it is whole however
+// the process that wrote it ended, and any number of processes may unpack at once.
+// It carries a time of modification that says so: whoever writes to it later
+// changes that, and the next call sums the file again. Replacing a file leaves those
+// who have it mapped with the old bytes.
 //
 // The error is an *UnknownError, a *NotEmbeddedError, a *DamagedError, or a
 // *CacheError where cacheDir can't be written or is "": Memory is the way then.
@@ -96,7 +97,7 @@ func Unpack(cacheDir, name string) (dir string, err error) {
 	made := false
 	for _, f := range files {
 		target := filepath.Join(dir, f.Name)
-		if sized(target, f.Size) {
+		if intact(target, f) {
 			continue
 		}
 		if !made {
@@ -106,17 +107,38 @@ func Unpack(cacheDir, name string) (dir string, err error) {
 			clean(dir)
 			made = true
 		}
-		if err := install(dir, name, f); err != nil && !sized(target, f.Size) {
+		if err := install(dir, name, f); err != nil && !intact(target, f) {
 			return "", err // else another process was quicker, and holds the file open
 		}
 	}
 	return dir, nil
 }
 
-// sized reports whether an ordinary file of that size is there.
-func sized(file string, size int64) bool {
+// unpacked is the time of modification of a file that nobody wrote to since Unpack.
+var unpacked = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// intact reports whether f is there, whole and unchanged. A file of another time,
+// which may be a mere copy, is summed, and gets the time back if it is right.
+func intact(file string, f File) bool {
 	info, err := os.Stat(file)
-	return err == nil && info.Mode().IsRegular() && info.Size() == size
+	if err != nil || !info.Mode().IsRegular() || info.Size() != f.Size {
+		return false
+	}
+	if info.ModTime().Equal(unpacked) {
+		return true
+	}
+	r, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	var sum checksum
+	sum.Hash = sha256.New()
+	if _, err := io.Copy(&sum, r); err != nil || sum.check(file, f) != nil {
+		return false
+	}
+	os.Chtimes(file, unpacked, unpacked) // if it can't be, the next call sums again
+	return true
 }
 
 // partial begins the names of files that are still being written.
@@ -157,6 +179,7 @@ func install(dir, name string, f File) (err error) {
 		func() error { return tmp.Chmod(0o644) },
 		tmp.Sync,
 		tmp.Close,
+		func() error { return os.Chtimes(tmp.Name(), unpacked, unpacked) },
 		func() error { return os.Rename(tmp.Name(), filepath.Join(dir, f.Name)) },
 	} {
 		if err := step(); err != nil {

@@ -452,3 +452,44 @@ func BenchmarkMemory(b *testing.B) {
 		}
 	}
 }
+
+// A file that somebody wrote to is made right, one that was merely copied is kept.
+func TestUnpackChanged(t *testing.T) {
+	cache := t.TempDir()
+	dir := unpack(t, cache, small)
+	file := filepath.Join(dir, "model.safetensors")
+	whole(t, dir, small)
+
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte{0xff, 0x7f}, 2_000_000); err != nil { // the size stays
+		t.Fatal(err)
+	}
+	f.Close()
+	if verify(dir, small) == nil {
+		t.Fatal("the test changed nothing")
+	}
+	unpack(t, cache, small)
+	whole(t, dir, small)
+
+	if err := os.Chtimes(file, time.Now(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpack(t, cache, small)
+	after, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !os.SameFile(before, after) {
+		t.Error("a right file was replaced")
+	}
+	if after.ModTime().Equal(before.ModTime()) {
+		t.Error("a right file did not get its time back")
+	}
+}
