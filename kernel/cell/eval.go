@@ -128,7 +128,7 @@ func (c *child) exit(code int) {
 // show is what lowered code calls with the values of a cell's last expression.
 func (c *child) show(values ...any) {
 	o := c.current()
-	b := render(values)
+	b := c.made.render(values)
 	if o.capture != nil {
 		*o.capture = b
 		return

@@ -52,6 +52,15 @@ type Settings struct {
 	OnToken func(string)
 }
 
+// A Failure is what the test's lab panics with.
+type Failure struct {
+	Func  string
+	Cause error
+}
+
+func (f *Failure) Error() string                   { return f.Func + ": " + f.Cause.Error() }
+func (f *Failure) CellError() (name, value string) { return f.Func, f.Cause.Error() }
+
 func testBindings() Bindings {
 	return Bindings{
 		Exports: func(s *Session) map[string]reflect.Value {
@@ -86,6 +95,9 @@ func testBindings() Bindings {
 				"Ask": reflect.ValueOf(func(prompt string) (string, error) {
 					return s.Output().Input(s.Context(), prompt, false)
 				}),
+				"Fail":     reflect.ValueOf(func() { panic(&Failure{"Fail", errors.New("want a cause, got none")}) }),
+				"Failure":  reflect.ValueOf((*Failure)(nil)),
+				"Sheet":    reflect.ValueOf(func() display.Bundle { return display.Markdown("*sheet*") }),
 				"RawWrite": reflect.ValueOf(func(text string) { rawWrite(text) }),
 			}
 		},
@@ -334,6 +346,65 @@ func TestPanicsNameTheLine(t *testing.T) {
 		t.Errorf("traceback shows the interpreter:\n%s", tb)
 	}
 	expect(t, h, "y", "result:1")
+}
+
+func TestErrorsOfExportsHaveTheirNames(t *testing.T) {
+	h := newHost(t, nil)
+	for _, code := range []string{
+		"x := 1\nFail()",
+		"func f() {\n\tdefer func() { panic(recover()) }()\n\tFail()\n}\nf()",
+		"func g() {\n\tdefer func() { panic(fmt.Errorf(\"outer: %w\", recover().(error))) }()\n\tFail()\n}\ng()",
+	} {
+		_, e := run(h, code)
+		if e == nil || e.Name != "Fail" || e.Value != "want a cause, got none" {
+			t.Errorf("%s\n%+v", code, e)
+			continue
+		}
+		tb := strings.Join(e.Traceback, "\n")
+		if !strings.Contains(tb, "Fail: "+reset+"want a cause, got none") || !strings.Contains(tb, "→ ") || strings.Contains(tb, "panic:") {
+			t.Errorf("traceback:\n%s", tb)
+		}
+	}
+}
+
+func TestRichResults(t *testing.T) {
+	h := newHost(t, nil)
+	mustRun(t, h, `import ("image"; "image/color")
+type shape interface{ area() float64 }
+type square struct{ side float64 }
+func (s square) area() float64 { return s.side * s.side }
+type row struct {
+	name string
+	N    int
+	of   shape
+}`)
+	for _, c := range []struct{ code, mime, want, text string }{
+		{"Sheet()", display.MIMEMarkdown, "*sheet*", "*sheet*"},
+		{"s := Sheet()\n&s", display.MIMEMarkdown, "*sheet*", "*sheet*"},
+		{"[]row{{\"a\", 1, square{2}}, {\"b\", 2, nil}}", display.MIMEHTML, ">name</th>", "[{name:a N:1 of:{side:2}} {name:b N:2 of:<nil>}]"},
+		{"[]row{{\"a\", 1, square{2}}}", display.MIMEHTML, ">{2}</td>", "[{name:a N:1 of:{side:2}}]"},
+		{"[]image.Point{{1, 2}}", display.MIMEHTML, ">X</th>", "[(1,2)]"},
+		{"image.NewUniform(color.Black).At(0, 0)", "", "", "{Y:0}"},
+		{"image.NewGray(image.Rect(0, 0, 3, 2))", display.MIMEPNG, "iVBOR", "image, 3 × 2"},
+		{"errors.New(\"e\")", "", "", "e"},
+		{"[]time.Time{}", "", "", "[]"},
+		{"[]int{1, 2}", "", "", "[1 2]"},
+		{"[]row{}", "", "", "[]"},
+		{"(*image.Gray)(nil)", "", "", "<nil>"},
+	} {
+		r := mustRun(t, h, c.code)
+		if len(r.results) != 1 {
+			t.Errorf("%s: %d results", c.code, len(r.results))
+			continue
+		}
+		b := r.results[0]
+		if text, _ := b.Data[display.MIMEText].(string); text != c.text {
+			t.Errorf("%s: text %q, want %q", c.code, text, c.text)
+		}
+		if got, _ := b.Data[c.mime].(string); c.mime != "" && !strings.Contains(got, c.want) || c.mime == "" && len(b.Data) != 1 {
+			t.Errorf("%s: %v", c.code, b.Data)
+		}
+	}
 }
 
 func TestCompileErrorsNameTheLine(t *testing.T) {

@@ -406,8 +406,10 @@ func (l *lowerer) deferred(s *ast.DeferStmt) ast.Stmt {
 }
 
 // hiddenTag keeps the unexported fields of interpreted structs, which are exported
-// ones in the interpreter, from being written.
-const hiddenTag = "`json:\"-\" xml:\"-\"`"
+// ones in the interpreter, from being written, and gives tables their names.
+func hiddenTag(field string, pos token.Pos) *ast.BasicLit {
+	return &ast.BasicLit{Kind: token.STRING, Value: "`json:\"-\" xml:\"-\" column:\"" + field + "\"`", ValuePos: pos}
+}
 
 // structure lowers a struct type.
 func (l *lowerer) structure(s *ast.StructType) ast.Node {
@@ -419,7 +421,7 @@ func (l *lowerer) structure(s *ast.StructType) ast.Node {
 		for _, n := range f.Names {
 			x := &ast.Field{Names: []*ast.Ident{{Name: n.Name, NamePos: n.NamePos}}, Type: l.expr(f.Type), Tag: f.Tag}
 			if !n.IsExported() && n.Name != "_" {
-				x.Tag = &ast.BasicLit{Kind: token.STRING, Value: hiddenTag, ValuePos: n.NamePos}
+				x.Tag = hiddenTag(n.Name, n.NamePos)
 			}
 			out.Fields.List = append(out.Fields.List, x)
 		}
@@ -858,7 +860,7 @@ func (l *lowerer) typeOf(t types.Type) ast.Expr {
 				f.Names = []*ast.Ident{ast.NewIdent(t.Field(i).Name())}
 			}
 			if n := t.Field(i); !n.Exported() && !n.Embedded() && n.Name() != "_" {
-				f.Tag = &ast.BasicLit{Kind: token.STRING, Value: hiddenTag}
+				f.Tag = hiddenTag(n.Name(), token.NoPos)
 			} else if tag := t.Tag(i); tag != "" {
 				f.Tag = &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(tag)}
 			}
