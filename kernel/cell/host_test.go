@@ -23,8 +23,12 @@ const childEnv = "CELL_TEST_CHILD"
 
 // TestMain is the child too: the Host under test runs this binary.
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
-		if err := ChildMain(testBindings()); err != nil {
+	if kind := os.Getenv(childEnv); kind != "" {
+		b := testBindings()
+		if kind == "plain" {
+			b = Bindings{}
+		}
+		if err := ChildMain(b); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -282,8 +286,6 @@ func TestDeaths(t *testing.T) {
 	for _, c := range []struct{ name, code, ename, value string }{
 		{"recursion", "func f(n int) int { return f(n+1) + 1 }\nf(0)", "stack overflow", "stack"},
 		{"memory", "b := make([]byte, 100<<30)\nlen(b)", "out of memory", "memory limit"},
-		{"goroutine", `go func() { panic("from a goroutine") }()` + "\nselect {}", "panic", "from a goroutine"},
-		{"timer", `time.AfterFunc(time.Millisecond, func() { panic("from a timer") })` + "\nselect {}", "panic", "from a timer"},
 		{"map", `m := map[int]int{}
 for i := range 4 {
 	go func() {
@@ -319,6 +321,69 @@ select {}`, "fatal error", "concurrent map"},
 	}
 }
 
+// TestGoroutinesThatPanic: wherever a goroutine comes from, its panic ends its cell
+// and not the session.
+func TestGoroutinesThatPanic(t *testing.T) {
+	h := newHost(t, newLab())
+	mustRun(t, h, "x := 7\nimport (\"context\"; \"sync\")\nfunc boom() {\n\tpanic(\"boom\")\n}\ntype worker struct{}\nfunc (worker) run(int) { boom() }")
+	for _, code := range []string{
+		"go func() { boom() }()\nselect {}",
+		"go boom()\nselect {}",
+		"go worker{}.run(1)\nselect {}",
+		"done := make(chan int)\ngo func() { boom(); close(done) }()\n<-done",
+		"var wg sync.WaitGroup\nwg.Add(1)\ngo func() { boom(); wg.Done() }()\nwg.Wait()",
+		"var g sync.WaitGroup\nfor range 3 { g.Go(boom) }\ng.Wait()\nselect {}",
+		"time.AfterFunc(time.Millisecond, boom)\nselect {}",
+		"ctx, cancel := context.WithCancel(context.Background())\ncontext.AfterFunc(ctx, func() { boom() })\ncancel()\nselect {}",
+		"go func() { go func() { boom() }(); select {} }()\ntime.Sleep(time.Hour)",
+		"go Fail()\nselect {}",
+		"go close((chan int)(nil))\nselect {}",
+		"go func() { boom() }()\nfor {}",
+		"go func() { boom() }()\nSay(\"FOREVER\")",
+	} {
+		_, e := run(h, code)
+		want := "boom"
+		switch {
+		case strings.Contains(code, "Fail"):
+			want = "want a cause"
+		case strings.Contains(code, "close((chan"):
+			want = "close of nil channel"
+		}
+		if e == nil || !strings.Contains(e.Value, want) {
+			t.Errorf("%s\n%+v", code, e)
+		} else if tb := strings.Join(e.Traceback, "\n"); want == "boom" && !strings.Contains(tb, "→   3 | \tpanic") && !strings.Contains(tb, "→   4 |     panic") {
+			t.Errorf("%s\ntraceback\n%s", code, tb)
+		}
+		expect(t, h, "x", "result:7")
+	}
+	// One that outlives its cell says so there.
+	r := mustRun(t, h, "gate := make(chan int)\ngo func() { <-gate; boom() }()")
+	mustRun(t, h, "close(gate)")
+	r.waitFor(t, "boom")
+	if !strings.HasPrefix(r.text(), "stderr:") {
+		t.Errorf("%q", r.text())
+	}
+	// A timer's output is its cell's, however late.
+	r = mustRun(t, h, "late := make(chan int)\ntime.AfterFunc(time.Millisecond, func() { <-late; fmt.Println(\"tick\") })")
+	other := mustRun(t, h, "close(late)\ntime.Sleep(20 * time.Millisecond)")
+	r.waitFor(t, "tick")
+	if other.text() != "" {
+		t.Errorf("%q", other.text())
+	}
+	expect(t, h, "x", "result:7")
+}
+
+func TestGoexit(t *testing.T) {
+	h := newHost(t, nil)
+	expect(t, h, "import \"runtime\"\ny := 1\ndefer fmt.Println(\"deferred\")\nruntime.Goexit()\ny = 2", "stdout:deferred\n")
+	expect(t, h, "y", "result:1")
+	expect(t, h, "func leave() int { runtime.Goexit(); return 1 }\ndone := make(chan int)\ngo func() { defer close(done); leave() }()\n<-done\ny", "result:1")
+	if b, e := h.Evaluate(context.Background(), "", "leave()"); e != nil || len(b.Data) != 0 {
+		t.Errorf("%v %v", b, e)
+	}
+	expect(t, h, "y", "result:1")
+}
+
 func TestExit(t *testing.T) {
 	h := newHost(t, nil)
 	mustRun(t, h, "x := 5")
@@ -326,6 +391,12 @@ func TestExit(t *testing.T) {
 	if e == nil || e.Value != "os.Exit(3)" || r.text() != "stdout:1\n" {
 		t.Fatalf("%v, %q", e, r.text())
 	}
+	expect(t, h, "x", "result:5")
+	_, e = run(h, "import \"sync\"\nvar wg sync.WaitGroup\nwg.Add(1)\ngo func() { os.Exit(4) }()\nwg.Wait()")
+	if e == nil || e.Value != "os.Exit(4)" {
+		t.Fatalf("%v", e)
+	}
+	expect(t, h, "go func() { os.Exit(0) }()\nselect {}", "")
 	expect(t, h, "x", "result:5")
 }
 
@@ -598,6 +669,22 @@ func TestComm(t *testing.T) {
 	h.Comm(context.Background(), kernel.CommMessage{Type: "comm_msg", ID: "w", Data: json.RawMessage(`{"a":1}`), Buffers: [][]byte{{1, 2}}}, r)
 	r.waitFor(t, "comm")
 	if r.comms[0].ID != "w" || string(r.comms[0].Data) != `{"a":1}` {
+		t.Errorf("%+v", r.comms)
+	}
+}
+
+func TestCommOfUnknownTarget(t *testing.T) {
+	h := New(Options{Command: []string{os.Args[0]}, Env: append(os.Environ(), childEnv+"=plain")})
+	t.Cleanup(func() { h.Close() })
+	r := newRecord()
+	h.Comm(context.Background(), kernel.CommMessage{Type: "comm_open", ID: "w", TargetName: "none", Data: json.RawMessage(`{}`)}, r)
+	r.waitFor(t, "comm_close")
+	if r.comms[0].ID != "w" || r.comms[0].Type != "comm_close" {
+		t.Errorf("%+v", r.comms)
+	}
+	h.Comm(context.Background(), kernel.CommMessage{Type: "comm_msg", ID: "v", Data: json.RawMessage(`{}`)}, r)
+	h.Comm(context.Background(), kernel.CommMessage{Type: "comm_close", ID: "v", Data: json.RawMessage(`{}`)}, r)
+	if expect(t, h, "1", "result:1"); len(r.comms) != 1 {
 		t.Errorf("%+v", r.comms)
 	}
 }

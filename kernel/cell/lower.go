@@ -608,6 +608,10 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 			return b
 		}
 		l.called[ast.Unparen(e.Fun)] = true
+		if l.starts(e) {
+			guarded := &ast.CallExpr{Fun: l.internal("Guard", e.Args[0].Pos()), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(e.Args[0])}}
+			return &ast.CallExpr{Fun: l.expr(e.Fun), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{guarded}}
+		}
 	case *ast.Ident:
 		o := info.Uses[e]
 		if o == nil {
@@ -635,6 +639,17 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 		}
 	}
 	return nil
+}
+
+// starts says whether e calls sync.WaitGroup's Go, which runs its argument on a
+// goroutine that the interpreter doesn't start.
+func (l *lowerer) starts(e *ast.CallExpr) bool {
+	s, ok := ast.Unparen(e.Fun).(*ast.SelectorExpr)
+	if !ok || len(e.Args) != 1 {
+		return false
+	}
+	f, ok := l.info.Uses[s.Sel].(*types.Func)
+	return ok && f.FullName() == "(*sync.WaitGroup).Go"
 }
 
 // builtin gives what a call of a builtin function becomes where the interpreter

@@ -1337,7 +1337,10 @@ func call(n *node) {
 					in[i].Set(value)
 				}
 
-				go callf(in)
+				go func() {
+					defer f.run.Catch()
+					callf(in)
+				}()
 				return tnext
 			}
 
@@ -1413,7 +1416,10 @@ func call(n *node) {
 
 		// Execute function body
 		if goroutine {
-			go runCfg(def.child[3].start, nf, def, n)
+			go func() {
+				defer nf.run.Catch()
+				runCfg(def.child[3].start, nf, def, n)
+			}()
 			return tnext
 		}
 		runCfg(def.child[3].start, nf, def, n)
@@ -1587,7 +1593,11 @@ func callBin(n *node) {
 			for i, v := range values {
 				in[i] = getBinValue(getMapType, v, f)
 			}
-			go callFn(value(f), in)
+			fn := value(f)
+			go func() {
+				defer f.run.Catch()
+				callFn(fn, in)
+			}()
 			return tnext
 		}
 	case fnext != nil:
