@@ -86,6 +86,14 @@ func TestSessions(t *testing.T) {
 			{"json.Marshal(struct { A int; b int }{1, 2})", "result:[123 34 65 34 58 49 125], <nil>"},
 			{"min(3, 1, 2) + max(k, 7)", "result:8"},
 		},
+		"nil": {
+			{"var p *int\n*p", "error:invalid memory address or nil pointer dereference"},
+			{"pp := &p\n**pp", "error:invalid memory address or nil pointer dereference"},
+			{"var f func(int) int\nf(3)", "error:invalid memory address or nil pointer dereference"},
+			{"var e error\ne.Error()", "error:invalid memory address or nil pointer dereference"},
+			{"func() (ok bool) { defer func() { _, ok = recover().(error) }(); fmt.Println(*p); return }()", "result:true"},
+			{"[3]int([]int{1, 2}[:])", "error:cannot convert slice with length 2 to array or pointer to array with length 3"},
+		},
 		"errors keep what ran": {
 			{"a := 1\nb := []int{}\nfmt.Println(\"ran\")\nb[a] = 1\nc := 2", "error:index out of range [1] with length 0"},
 			{"a", "result:1"},
