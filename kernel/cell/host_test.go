@@ -41,7 +41,11 @@ func TestMain(m *testing.M) {
 type Reply struct {
 	Text   string
 	Tokens int
+	Result Result
 }
+
+// A Result is how a Reply ended.
+type Result string
 
 func (r *Reply) DisplayBundle() display.Bundle {
 	return display.Text(fmt.Sprintf("%s (%d tokens)", r.Text, r.Tokens))
@@ -69,6 +73,7 @@ func testBindings() Bindings {
 	return Bindings{
 		Exports: func(s *Session) map[string]reflect.Value {
 			return map[string]reflect.Value{
+				"Result":   reflect.ValueOf((*Result)(nil)),
 				"Reply":    reflect.ValueOf((*Reply)(nil)),
 				"Settings": reflect.ValueOf((*Settings)(nil)),
 				"Say": reflect.ValueOf(func(text string, p ...Settings) *Reply {
@@ -107,6 +112,7 @@ func testBindings() Bindings {
 		},
 		Docs: map[string]Doc{
 			"Say":          {Signature: "Say(text string, p ...Settings) *Reply", Doc: "Say has the lab say text, a word at a time."},
+			"Result":       {Signature: "type Result", Doc: "Result is how a Reply ended."},
 			"Settings.Max": {Doc: "Max is how many words to say."},
 		},
 		Comm: func(ctx context.Context, m kernel.CommMessage, out kernel.Output) {

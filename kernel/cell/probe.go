@@ -160,7 +160,11 @@ func (u *unit) describe(o types.Object) (kind, signature string) {
 	case *types.TypeName:
 		kind, signature = "type", o.Name()
 		if o.Type() != nil && o.Type().Underlying() != nil {
-			signature = "type " + o.Name() + " " + types.TypeString(o.Type().Underlying(), q)
+			under := types.TypeString(o.Type().Underlying(), q)
+			if _, ok := o.Type().Underlying().(*types.Struct); ok && o.Pkg() != u.pkg {
+				under = "struct" // the standard library's hidden fields are made up
+			}
+			signature = "type " + o.Name() + " " + under
 		}
 	case *types.Var:
 		kind = "variable"
