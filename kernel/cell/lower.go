@@ -370,8 +370,32 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		if l.overFunc(n) {
 			return l.rangeFunc(n, "")
 		}
+		if n.Tok == token.ASSIGN {
+			return l.rangeAssign(n)
+		}
 	}
 	return l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
+}
+
+// rangeAssign is a range loop that assigns to variables of before; the interpreter
+// would declare its own.
+func (l *lowerer) rangeAssign(s *ast.RangeStmt) ast.Node {
+	out := l.copy(reflect.ValueOf(s)).Interface().(*ast.RangeStmt)
+	out.Tok = token.DEFINE
+	var first []ast.Stmt
+	for i, e := range []*ast.Expr{&out.Key, &out.Value} {
+		if id, ok := (*e).(*ast.Ident); *e == nil || ok && id.Name == "_" {
+			continue
+		}
+		name := func() *ast.Ident { return &ast.Ident{Name: "e" + mark + strconv.Itoa(i), NamePos: s.TokPos} }
+		first = append(first, &ast.AssignStmt{Tok: token.ASSIGN, TokPos: s.TokPos, Lhs: []ast.Expr{*e}, Rhs: []ast.Expr{name()}})
+		*e = name()
+	}
+	out.Body.List = append(first, out.Body.List...)
+	if first == nil {
+		out.Tok = s.Tok
+	}
+	return out
 }
 
 // deferred computes a deferred call's arguments when the statement runs; the
@@ -768,7 +792,8 @@ func (l *lowerer) constant(tv types.TypeAndValue, pos token.Pos) ast.Expr {
 	if _, ok := tv.Type.(*types.TypeParam); ok {
 		return nil
 	}
-	return &ast.CallExpr{Fun: setPositions(&ast.ParenExpr{X: l.typeOf(tv.Type)}, pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{e}}
+	// A constant's type is a name. In parentheses the interpreter would misread it.
+	return &ast.CallExpr{Fun: setPositions(l.typeOf(tv.Type), pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{e}}
 }
 
 // machineConstant is a literal of the value that the type b holds at run time.
