@@ -37,8 +37,10 @@ type unit struct {
 	inits   []*decl
 
 	imports map[string]string
-	dots    []string
-	text    map[*ast.FuncDecl]*decl
+	// imported are the names that this cell itself imports.
+	imported map[string]bool
+	dots     []string
+	text     map[*ast.FuncDecl]*decl
 }
 
 // A CompileError is a fault in a cell's text.
@@ -167,7 +169,7 @@ func (d *decl) reparse(fset *token.FileSet) *ast.FuncDecl {
 func (t *table) checkWith(fset *token.FileSet, src *source, expression bool, again []*decl) (u *unit, undo func(), errs []*CompileError) {
 	u = &unit{
 		table: t, src: src, fset: fset, vars: map[*ast.Ident]*decl{}, alias: map[*decl]*decl{},
-		named: map[types.Object]*decl{}, uses: map[*decl]bool{}, imports: maps.Clone(t.imports), dots: slices.Clone(t.dots),
+		named: map[types.Object]*decl{}, uses: map[*decl]bool{}, imports: maps.Clone(t.imports), imported: map[string]bool{}, dots: slices.Clone(t.dots),
 		text: map[*ast.FuncDecl]*decl{},
 	}
 	var undos []func()
@@ -218,12 +220,7 @@ func (t *table) checkWith(fset *token.FileSet, src *source, expression bool, aga
 			u.again = append(u.again, &d)
 		}
 	}
-	// A new declaration hides the old one.
-	for _, d := range u.fresh {
-		if old := t.current[d.name]; old != nil && d.kind != methodKind && old.file == d.name {
-			undos = append(undos, t.hide(old))
-		}
-	}
+	undos = append(undos, u.displace()...)
 	last := len(u.body) - 1
 	show := false
 	if last >= 0 {
@@ -247,6 +244,28 @@ func (t *table) checkWith(fset *token.FileSet, src *source, expression bool, aga
 	return u, undo, nil
 }
 
+// displace makes room for what the cell declares and imports: it hides earlier
+// declarations and drops earlier imports of the same names.
+func (u *unit) displace() (undos []func()) {
+	hide := func(name string) {
+		if old := u.table.current[name]; old != nil && old.file == name {
+			undos = append(undos, u.table.hide(old))
+		}
+	}
+	for _, d := range u.fresh {
+		if d.kind != methodKind {
+			hide(d.name)
+			if !u.imported[d.name] {
+				delete(u.imports, d.name)
+			}
+		}
+	}
+	for name := range u.imported {
+		hide(name)
+	}
+	return undos
+}
+
 // addImport notes an import of the cell, which holds for later cells too.
 func (u *unit) addImport(s *ast.ImportSpec) *CompileError {
 	path, err := strconv.Unquote(s.Path.Value)
@@ -257,14 +276,16 @@ func (u *unit) addImport(s *ast.ImportSpec) *CompileError {
 	if err != nil {
 		return u.at(s.Path.Pos(), err.Error())
 	}
-	switch {
-	case s.Name == nil:
-		u.imports[pkg.Name()] = path
-	case s.Name.Name == ".":
+	name := pkg.Name()
+	if s.Name != nil {
+		name = s.Name.Name
+	}
+	switch name {
+	case ".":
 		u.dots = append(u.dots, path)
-	case s.Name.Name == "_":
+	case "_":
 	default:
-		u.imports[s.Name.Name] = path
+		u.imports[name], u.imported[name] = path, true
 	}
 	return nil
 }
@@ -981,6 +1002,9 @@ func syntaxErrors(src *source, err error) []*CompileError {
 // commit makes the cell's declarations those of the session. names gives each its
 // name in the interpreter.
 func (t *table) commit(u *unit) {
+	for name := range u.imported {
+		delete(t.current, name)
+	}
 	for _, d := range u.fresh {
 		if r := u.alias[d]; r != nil {
 			if r = u.real(d); r.file != r.name && t.current[r.name] == r {

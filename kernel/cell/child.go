@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"deltafin/internal/third_party/yaegi/interp"
 	"deltafin/kernel"
 )
 
@@ -98,7 +99,8 @@ func ChildMain(b Bindings) error {
 const maxStack = 256 << 20
 
 func (c *child) newCell(id uint64, stdin bool) *cellOutput {
-	o := &cellOutput{child: c, id: id, stdin: stdin}
+	o := &cellOutput{child: c, id: id, stdin: stdin, run: interp.NewRun()}
+	o.run.Uncaught = o.uncaught
 	o.room.L = &o.mu
 	o.ctx, o.stop = context.WithCancel(context.Background())
 	return o
@@ -273,10 +275,14 @@ func (c *child) answer(o *cellOutput, f frame) (v any, e *kernel.CellError) {
 		if err := json.Unmarshal(f.Data, &m); err != nil {
 			return nil, bad(err)
 		}
-		if c.bindings.Comm != nil {
+		switch {
+		case c.bindings.Comm != nil:
 			c.mark(o)
 			defer clearLabel()
 			c.bindings.Comm(o.ctx, m, o)
+		case m.Type == "comm_open":
+			// Nobody has this target.
+			o.Comm(kernel.CommMessage{Type: "comm_close", ID: m.ID, Data: json.RawMessage("{}")})
 		}
 		return nil, nil
 	case reqOpenShell:

@@ -50,7 +50,7 @@ func (s *shell) complete(code string, cursor int) kernel.Completions {
 	}
 	object := func(o types.Object) {
 		kind, signature := u.describe(o)
-		if d := s.child.bindings.Docs[o.Name()]; o.Pkg() == t.lab && d.Signature != "" {
+		if d := s.child.bindings.Docs[u.docKey(o)]; o.Pkg() == t.lab && d.Signature != "" && kind != "field" {
 			signature = d.Signature
 		}
 		add(o.Name(), kind, signature)

@@ -25,7 +25,8 @@
 // complete.go, inspect.go and iscomplete.go answer front ends from the same tables
 // without running anything. The table keeps every version of every name: a later
 // declaration hides an earlier one, variables declared again with the same type
-// stay the same variable, and functions that named what is replaced are compiled
+// stay the same variable, imports and declarations of different cells replace each
+// other, and functions that named what is replaced are compiled
 // again where they still fit.
 //
 // # Protocol

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 
@@ -82,8 +81,8 @@ func (s *shell) panicError(run *interp.Run, err error) *kernel.CellError {
 	if !errors.As(err, &p) {
 		return &kernel.CellError{Name: "panic", Value: err.Error(), Traceback: []string{err.Error()}}
 	}
-	value := panicText(p.Value)
-	e := &kernel.CellError{Name: "panic", Value: value, Traceback: []string{bold + "panic: " + reset + value}}
+	name, value := panicText(p.Value)
+	e := &kernel.CellError{Name: name, Value: value, Traceback: []string{bold + name + ": " + reset + value}}
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
 	last := ""
@@ -102,17 +101,27 @@ func (s *shell) panicError(run *interp.Run, err error) *kernel.CellError {
 	return e
 }
 
-// panicText words a panic's value as the Go runtime does.
-func panicText(v any) string {
-	switch v := v.(type) {
-	case runtime.Error:
-		return v.Error()
-	case error:
-		return v.Error()
-	case fmt.Stringer:
-		return v.String()
-	case string:
-		return v
+// A cellError is a panic's value that is an ordinary error of the cell: a call of
+// one of the exports that failed.
+type cellError interface {
+	CellError() (name, value string)
+}
+
+// panicText names a panic's value by what it says it is, or words it as the Go
+// runtime does.
+func panicText(v any) (name, value string) {
+	if c, ok := v.(cellError); ok {
+		return c.CellError()
 	}
-	return fmt.Sprint(v)
+	switch v := v.(type) {
+	case error:
+		var c cellError
+		if errors.As(v, &c) {
+			return c.CellError()
+		}
+		return "panic", v.Error()
+	case fmt.Stringer:
+		return "panic", v.String()
+	}
+	return "panic", fmt.Sprint(v)
 }

@@ -1,11 +1,13 @@
 package cell
 
 import (
+	"context"
 	"fmt"
 	"go/ast"
 	"go/token"
 	"path"
 	"reflect"
+	"runtime/pprof"
 	"strconv"
 	"sync"
 	"time"
@@ -51,9 +53,7 @@ func newShell(c *child, main *shell) (*shell, error) {
 	s.interp.SetFileSet(s.fset)
 	s.interp.RunOf = func() *interp.Run {
 		if o, ok := c.labels.Load(profLabel()); ok {
-			if r, ok := o.(*cellOutput).run.(*interp.Run); ok {
-				return r
-			}
+			return o.(*cellOutput).run
 		}
 		return nil
 	}
@@ -68,9 +68,16 @@ func newShell(c *child, main *shell) (*shell, error) {
 		exports = c.bindings.Exports(c.session)
 	}
 	if err := s.interp.Use(interp.Exports{
-		"time/time": {"Sleep": reflect.ValueOf(c.sleep)},
-		"os/os":     {"Exit": reflect.ValueOf(c.exit)},
+		"time/time": {
+			"Sleep":     reflect.ValueOf(c.sleep),
+			"AfterFunc": reflect.ValueOf(func(d time.Duration, f func()) *time.Timer { return time.AfterFunc(d, c.guard(f)) }),
+		},
+		"context/context": {
+			"AfterFunc": reflect.ValueOf(func(ctx context.Context, f func()) (stop func() bool) { return context.AfterFunc(ctx, c.guard(f)) }),
+		},
+		"os/os": {"Exit": reflect.ValueOf(c.exit)},
 		path.Join(internalPath, internalPath): {
+			"Guard":    reflect.ValueOf(c.guard),
 			"Show":     reflect.ValueOf(c.show),
 			"ShowText": reflect.ValueOf(c.showText),
 			"Clear":    reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
@@ -114,21 +121,33 @@ func (c *child) sleep(d time.Duration) {
 
 // exit is os.Exit: it ends the cell, not the session.
 func (c *child) exit(code int) {
-	o := c.current()
-	o.mu.Lock()
-	if o.exited == nil {
-		o.exited = &code
+	var e *kernel.CellError
+	if code != 0 {
+		v := "os.Exit(" + strconv.Itoa(code) + ")"
+		e = &kernel.CellError{Name: "exit", Value: v, Traceback: []string{v + " ended the cell; the session goes on, with its variables"}}
 	}
-	o.mu.Unlock()
-	if o.run != nil {
-		o.run.Stop()
+	o := c.current()
+	o.finish(e)
+	o.run.Stop()
+}
+
+// guard is f for a goroutine that compiled code starts: it belongs to the cell,
+// and so do its panics.
+func (c *child) guard(f func()) func() {
+	o := c.current()
+	return func() {
+		if o.label.ctx != nil {
+			pprof.SetGoroutineLabels(o.label.ctx)
+		}
+		defer o.run.Catch()
+		f()
 	}
 }
 
 // show is what lowered code calls with the values of a cell's last expression.
 func (c *child) show(values ...any) {
 	o := c.current()
-	b := render(values)
+	b := c.made.render(values)
 	if o.capture != nil {
 		*o.capture = b
 		return
@@ -159,22 +178,26 @@ type shownText string
 func (s *shell) execute(o *cellOutput, d executeData) {
 	s.turn.Lock()
 	o.silent = d.Silent
-	s.supervise(o, func() *kernel.CellError { return s.runCell(o, d.Code, d.Count, false) })
+	e := s.supervise(o, func() *kernel.CellError { return s.runCell(o, d.Code, d.Count, false) })
+	s.child.pipes.sync()
+	s.child.done(o.id, e)
 }
 
-// supervise runs f, which has the turn, and reports its error; it gives the turn
-// back early when f doesn't end after an interrupt.
-func (s *shell) supervise(o *cellOutput, f func() *kernel.CellError) {
+// supervise runs f, which has the turn, on a goroutine of its own and gives its
+// error. It gives the turn back, early when f doesn't end after an interrupt.
+func (s *shell) supervise(o *cellOutput, f func() *kernel.CellError) *kernel.CellError {
 	end := make(chan *kernel.CellError, 1)
 	go func() {
 		s.child.mark(o)
-		// A fault of the checker's or of lowering's own ends the cell only.
+		var e *kernel.CellError // nil after runtime.Goexit
 		defer func() {
+			// A fault of the checker's or of lowering's own ends the cell only.
 			if r := recover(); r != nil {
-				end <- &kernel.CellError{Name: "kernel error", Value: fmt.Sprint(r), Traceback: []string{fmt.Sprintf("the cell could not be prepared: %v", r)}}
+				e = &kernel.CellError{Name: "kernel error", Value: fmt.Sprint(r), Traceback: []string{fmt.Sprintf("the cell could not be prepared: %v", r)}}
 			}
+			end <- e
 		}()
-		end <- f()
+		e = f()
 	}()
 	var e *kernel.CellError
 	select {
@@ -183,15 +206,14 @@ func (s *shell) supervise(o *cellOutput, f func() *kernel.CellError) {
 		select {
 		case e = <-end:
 		case <-time.After(patience):
-			e = interruptedError(s, o, nil)
+			e = interruptedError()
 		}
 	}
 	s.turn.Unlock()
-	s.child.pipes.sync()
-	s.child.done(o.id, e)
+	return o.outcome(e)
 }
 
-func interruptedError(s *shell, o *cellOutput, run *interp.Run) *kernel.CellError {
+func interruptedError() *kernel.CellError {
 	return &kernel.CellError{Name: "interrupted", Value: "the cell was interrupted", Traceback: []string{"interrupted: the cell was interrupted; its variables are kept"}}
 }
 
@@ -200,10 +222,7 @@ func (s *shell) evaluate(o *cellOutput, expression string) (display.Bundle, *ker
 	var b display.Bundle
 	o.capture = &b
 	s.turn.Lock()
-	defer s.turn.Unlock()
-	s.child.mark(o)
-	defer clearLabel()
-	if e := s.runCell(o, expression, 0, true); e != nil {
+	if e := s.supervise(o, func() *kernel.CellError { return s.runCell(o, expression, 0, true) }); e != nil {
 		return display.Bundle{}, e
 	}
 	return b, nil
@@ -216,30 +235,19 @@ func (s *shell) runCell(o *cellOutput, code string, count int, expression bool) 
 		s.child.latest = o
 		s.child.mu.Unlock()
 	}
-	run := interp.NewRun()
-	o.run = run
 	if o.ctx.Err() != nil {
-		return interruptedError(s, o, run)
+		return interruptedError()
 	}
-	enter, e := s.prepare(run, code, count, expression)
+	enter, e := s.prepare(o.run, code, count, expression)
 	if e != nil || enter == "" {
 		return e
 	}
-	err := s.interp.Call(run, enter)
-	o.mu.Lock()
-	exited := o.exited
-	o.mu.Unlock()
+	err := s.interp.Call(o.run, enter)
 	switch {
-	case exited != nil:
-		if *exited == 0 {
-			return nil
-		}
-		v := "os.Exit(" + strconv.Itoa(*exited) + ")"
-		return &kernel.CellError{Name: "exit", Value: v, Traceback: []string{v + " ended the cell; the session goes on, with its variables"}}
 	case o.ctx.Err() != nil:
-		return interruptedError(s, o, run)
+		return interruptedError()
 	case err != nil:
-		return s.panicError(run, err)
+		return s.panicError(o.run, err)
 	}
 	return nil
 }

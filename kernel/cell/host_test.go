@@ -23,8 +23,12 @@ const childEnv = "CELL_TEST_CHILD"
 
 // TestMain is the child too: the Host under test runs this binary.
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
-		if err := ChildMain(testBindings()); err != nil {
+	if kind := os.Getenv(childEnv); kind != "" {
+		b := testBindings()
+		if kind == "plain" {
+			b = Bindings{}
+		}
+		if err := ChildMain(b); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -37,7 +41,11 @@ func TestMain(m *testing.M) {
 type Reply struct {
 	Text   string
 	Tokens int
+	Result Result
 }
+
+// A Result is how a Reply ended.
+type Result string
 
 func (r *Reply) DisplayBundle() display.Bundle {
 	return display.Text(fmt.Sprintf("%s (%d tokens)", r.Text, r.Tokens))
@@ -52,10 +60,20 @@ type Settings struct {
 	OnToken func(string)
 }
 
+// A Failure is what the test's lab panics with.
+type Failure struct {
+	Func  string
+	Cause error
+}
+
+func (f *Failure) Error() string                   { return f.Func + ": " + f.Cause.Error() }
+func (f *Failure) CellError() (name, value string) { return f.Func, f.Cause.Error() }
+
 func testBindings() Bindings {
 	return Bindings{
 		Exports: func(s *Session) map[string]reflect.Value {
 			return map[string]reflect.Value{
+				"Result":   reflect.ValueOf((*Result)(nil)),
 				"Reply":    reflect.ValueOf((*Reply)(nil)),
 				"Settings": reflect.ValueOf((*Settings)(nil)),
 				"Say": reflect.ValueOf(func(text string, p ...Settings) *Reply {
@@ -86,11 +104,15 @@ func testBindings() Bindings {
 				"Ask": reflect.ValueOf(func(prompt string) (string, error) {
 					return s.Output().Input(s.Context(), prompt, false)
 				}),
+				"Fail":     reflect.ValueOf(func() { panic(&Failure{"Fail", errors.New("want a cause, got none")}) }),
+				"Failure":  reflect.ValueOf((*Failure)(nil)),
+				"Sheet":    reflect.ValueOf(func() display.Bundle { return display.Markdown("*sheet*") }),
 				"RawWrite": reflect.ValueOf(func(text string) { rawWrite(text) }),
 			}
 		},
 		Docs: map[string]Doc{
 			"Say":          {Signature: "Say(text string, p ...Settings) *Reply", Doc: "Say has the lab say text, a word at a time."},
+			"Result":       {Signature: "type Result", Doc: "Result is how a Reply ended."},
 			"Settings.Max": {Doc: "Max is how many words to say."},
 		},
 		Comm: func(ctx context.Context, m kernel.CommMessage, out kernel.Output) {
@@ -270,8 +292,6 @@ func TestDeaths(t *testing.T) {
 	for _, c := range []struct{ name, code, ename, value string }{
 		{"recursion", "func f(n int) int { return f(n+1) + 1 }\nf(0)", "stack overflow", "stack"},
 		{"memory", "b := make([]byte, 100<<30)\nlen(b)", "out of memory", "memory limit"},
-		{"goroutine", `go func() { panic("from a goroutine") }()` + "\nselect {}", "panic", "from a goroutine"},
-		{"timer", `time.AfterFunc(time.Millisecond, func() { panic("from a timer") })` + "\nselect {}", "panic", "from a timer"},
 		{"map", `m := map[int]int{}
 for i := range 4 {
 	go func() {
@@ -307,6 +327,69 @@ select {}`, "fatal error", "concurrent map"},
 	}
 }
 
+// TestGoroutinesThatPanic: wherever a goroutine comes from, its panic ends its cell
+// and not the session.
+func TestGoroutinesThatPanic(t *testing.T) {
+	h := newHost(t, newLab())
+	mustRun(t, h, "x := 7\nimport (\"context\"; \"sync\")\nfunc boom() {\n\tpanic(\"boom\")\n}\ntype worker struct{}\nfunc (worker) run(int) { boom() }")
+	for _, code := range []string{
+		"go func() { boom() }()\nselect {}",
+		"go boom()\nselect {}",
+		"go worker{}.run(1)\nselect {}",
+		"done := make(chan int)\ngo func() { boom(); close(done) }()\n<-done",
+		"var wg sync.WaitGroup\nwg.Add(1)\ngo func() { boom(); wg.Done() }()\nwg.Wait()",
+		"var g sync.WaitGroup\nfor range 3 { g.Go(boom) }\ng.Wait()\nselect {}",
+		"time.AfterFunc(time.Millisecond, boom)\nselect {}",
+		"ctx, cancel := context.WithCancel(context.Background())\ncontext.AfterFunc(ctx, func() { boom() })\ncancel()\nselect {}",
+		"go func() { go func() { boom() }(); select {} }()\ntime.Sleep(time.Hour)",
+		"go Fail()\nselect {}",
+		"go close((chan int)(nil))\nselect {}",
+		"go func() { boom() }()\nfor {}",
+		"go func() { boom() }()\nSay(\"FOREVER\")",
+	} {
+		_, e := run(h, code)
+		want := "boom"
+		switch {
+		case strings.Contains(code, "Fail"):
+			want = "want a cause"
+		case strings.Contains(code, "close((chan"):
+			want = "close of nil channel"
+		}
+		if e == nil || !strings.Contains(e.Value, want) {
+			t.Errorf("%s\n%+v", code, e)
+		} else if tb := strings.Join(e.Traceback, "\n"); want == "boom" && !strings.Contains(tb, "→   3 | \tpanic") && !strings.Contains(tb, "→   4 |     panic") {
+			t.Errorf("%s\ntraceback\n%s", code, tb)
+		}
+		expect(t, h, "x", "result:7")
+	}
+	// One that outlives its cell says so there.
+	r := mustRun(t, h, "gate := make(chan int)\ngo func() { <-gate; boom() }()")
+	mustRun(t, h, "close(gate)")
+	r.waitFor(t, "boom")
+	if !strings.HasPrefix(r.text(), "stderr:") {
+		t.Errorf("%q", r.text())
+	}
+	// A timer's output is its cell's, however late.
+	r = mustRun(t, h, "late := make(chan int)\ntime.AfterFunc(time.Millisecond, func() { <-late; fmt.Println(\"tick\") })")
+	other := mustRun(t, h, "close(late)\ntime.Sleep(20 * time.Millisecond)")
+	r.waitFor(t, "tick")
+	if other.text() != "" {
+		t.Errorf("%q", other.text())
+	}
+	expect(t, h, "x", "result:7")
+}
+
+func TestGoexit(t *testing.T) {
+	h := newHost(t, nil)
+	expect(t, h, "import \"runtime\"\ny := 1\ndefer fmt.Println(\"deferred\")\nruntime.Goexit()\ny = 2", "stdout:deferred\n")
+	expect(t, h, "y", "result:1")
+	expect(t, h, "func leave() int { runtime.Goexit(); return 1 }\ndone := make(chan int)\ngo func() { defer close(done); leave() }()\n<-done\ny", "result:1")
+	if b, e := h.Evaluate(context.Background(), "", "leave()"); e != nil || len(b.Data) != 0 {
+		t.Errorf("%v %v", b, e)
+	}
+	expect(t, h, "y", "result:1")
+}
+
 func TestExit(t *testing.T) {
 	h := newHost(t, nil)
 	mustRun(t, h, "x := 5")
@@ -314,6 +397,12 @@ func TestExit(t *testing.T) {
 	if e == nil || e.Value != "os.Exit(3)" || r.text() != "stdout:1\n" {
 		t.Fatalf("%v, %q", e, r.text())
 	}
+	expect(t, h, "x", "result:5")
+	_, e = run(h, "import \"sync\"\nvar wg sync.WaitGroup\nwg.Add(1)\ngo func() { os.Exit(4) }()\nwg.Wait()")
+	if e == nil || e.Value != "os.Exit(4)" {
+		t.Fatalf("%v", e)
+	}
+	expect(t, h, "go func() { os.Exit(0) }()\nselect {}", "")
 	expect(t, h, "x", "result:5")
 }
 
@@ -334,6 +423,65 @@ func TestPanicsNameTheLine(t *testing.T) {
 		t.Errorf("traceback shows the interpreter:\n%s", tb)
 	}
 	expect(t, h, "y", "result:1")
+}
+
+func TestErrorsOfExportsHaveTheirNames(t *testing.T) {
+	h := newHost(t, nil)
+	for _, code := range []string{
+		"x := 1\nFail()",
+		"func f() {\n\tdefer func() { panic(recover()) }()\n\tFail()\n}\nf()",
+		"func g() {\n\tdefer func() { panic(fmt.Errorf(\"outer: %w\", recover().(error))) }()\n\tFail()\n}\ng()",
+	} {
+		_, e := run(h, code)
+		if e == nil || e.Name != "Fail" || e.Value != "want a cause, got none" {
+			t.Errorf("%s\n%+v", code, e)
+			continue
+		}
+		tb := strings.Join(e.Traceback, "\n")
+		if !strings.Contains(tb, "Fail: "+reset+"want a cause, got none") || !strings.Contains(tb, "→ ") || strings.Contains(tb, "panic:") {
+			t.Errorf("traceback:\n%s", tb)
+		}
+	}
+}
+
+func TestRichResults(t *testing.T) {
+	h := newHost(t, nil)
+	mustRun(t, h, `import ("image"; "image/color")
+type shape interface{ area() float64 }
+type square struct{ side float64 }
+func (s square) area() float64 { return s.side * s.side }
+type row struct {
+	name string
+	N    int
+	of   shape
+}`)
+	for _, c := range []struct{ code, mime, want, text string }{
+		{"Sheet()", display.MIMEMarkdown, "*sheet*", "*sheet*"},
+		{"s := Sheet()\n&s", display.MIMEMarkdown, "*sheet*", "*sheet*"},
+		{"[]row{{\"a\", 1, square{2}}, {\"b\", 2, nil}}", display.MIMEHTML, ">name</th>", "[{name:a N:1 of:{side:2}} {name:b N:2 of:<nil>}]"},
+		{"[]row{{\"a\", 1, square{2}}}", display.MIMEHTML, ">{2}</td>", "[{name:a N:1 of:{side:2}}]"},
+		{"[]image.Point{{1, 2}}", display.MIMEHTML, ">X</th>", "[(1,2)]"},
+		{"image.NewUniform(color.Black).At(0, 0)", "", "", "{Y:0}"},
+		{"image.NewGray(image.Rect(0, 0, 3, 2))", display.MIMEPNG, "iVBOR", "image, 3 × 2"},
+		{"errors.New(\"e\")", "", "", "e"},
+		{"[]time.Time{}", "", "", "[]"},
+		{"[]int{1, 2}", "", "", "[1 2]"},
+		{"[]row{}", "", "", "[]"},
+		{"(*image.Gray)(nil)", "", "", "<nil>"},
+	} {
+		r := mustRun(t, h, c.code)
+		if len(r.results) != 1 {
+			t.Errorf("%s: %d results", c.code, len(r.results))
+			continue
+		}
+		b := r.results[0]
+		if text, _ := b.Data[display.MIMEText].(string); text != c.text {
+			t.Errorf("%s: text %q, want %q", c.code, text, c.text)
+		}
+		if got, _ := b.Data[c.mime].(string); c.mime != "" && !strings.Contains(got, c.want) || c.mime == "" && len(b.Data) != 1 {
+			t.Errorf("%s: %v", c.code, b.Data)
+		}
+	}
 }
 
 func TestCompileErrorsNameTheLine(t *testing.T) {
@@ -401,14 +549,19 @@ func TestServices(t *testing.T) {
 	// Far more events than may be on their way at once.
 	expect(t, h, `Say(strings.Repeat("w ", 5000)).Tokens`, "stdout:"+strings.Repeat("w ", 5000)+"|result:5000")
 	ctx, cancel := context.WithCancel(context.Background())
+	r := newRecord()
 	done := make(chan *kernel.CellError, 1)
-	go func() { done <- h.Execute(ctx, kernel.Cell{Code: `p := Say("some FOREVER")`}, newRecord()) }()
+	go func() {
+		done <- h.Execute(ctx, kernel.Cell{Code: "p := Say(\"some FOREVER\")\nfmt.Println(\"rest\")"}, r)
+	}()
 	<-l.started
 	cancel()
 	<-l.cancelled
-	if e := <-done; e == nil || e.Name != "interrupted" {
-		t.Fatalf("%+v", e)
+	if e := <-done; e == nil || e.Name != "interrupted" || r.text() != "stdout:some " {
+		t.Fatalf("%+v, %q", e, r.text())
 	}
+	// The statement that was interrupted has its value.
+	expect(t, h, "p", "result:partial (1 tokens)")
 }
 
 func TestServiceErrors(t *testing.T) {
@@ -527,6 +680,22 @@ func TestComm(t *testing.T) {
 	h.Comm(context.Background(), kernel.CommMessage{Type: "comm_msg", ID: "w", Data: json.RawMessage(`{"a":1}`), Buffers: [][]byte{{1, 2}}}, r)
 	r.waitFor(t, "comm")
 	if r.comms[0].ID != "w" || string(r.comms[0].Data) != `{"a":1}` {
+		t.Errorf("%+v", r.comms)
+	}
+}
+
+func TestCommOfUnknownTarget(t *testing.T) {
+	h := New(Options{Command: []string{os.Args[0]}, Env: append(os.Environ(), childEnv+"=plain")})
+	t.Cleanup(func() { h.Close() })
+	r := newRecord()
+	h.Comm(context.Background(), kernel.CommMessage{Type: "comm_open", ID: "w", TargetName: "none", Data: json.RawMessage(`{}`)}, r)
+	r.waitFor(t, "comm_close")
+	if r.comms[0].ID != "w" || r.comms[0].Type != "comm_close" {
+		t.Errorf("%+v", r.comms)
+	}
+	h.Comm(context.Background(), kernel.CommMessage{Type: "comm_msg", ID: "v", Data: json.RawMessage(`{}`)}, r)
+	h.Comm(context.Background(), kernel.CommMessage{Type: "comm_close", ID: "v", Data: json.RawMessage(`{}`)}, r)
+	if expect(t, h, "1", "result:1"); len(r.comms) != 1 {
 		t.Errorf("%+v", r.comms)
 	}
 }

@@ -26,12 +26,18 @@ func (s *shell) inspect(code string, cursor, detail int) (display.Bundle, bool) 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer s.forget(s.fset.Base())
-	// The whole cell, or what comes before the name's end, or its line.
+	// The whole cell, or what comes before the name's end, perhaps a field's in a
+	// literal, or its line.
 	line := strings.LastIndexByte(code[:start], '\n') + 1
-	for _, c := range []struct {
+	tries := []struct {
 		text  string
 		start int
-	}{{code, start}, {closed(code[:end]), start}, {closed(code[line:end]), start - line}} {
+	}{{code, start}, {closed(code[:end]), start}, {closed(code[line:end]), start - line}}
+	if before := strings.TrimRight(code[:start], " \t\n"); strings.HasSuffix(before, "{") || strings.HasSuffix(before, ",") {
+		tries = append(tries, tries[1])
+		tries[3].text = closed(code[:end] + ": nil")
+	}
+	for _, c := range tries {
 		u := t.probe(s.fset, newSource("probe", 0, c.text))
 		if u == nil {
 			continue
@@ -86,15 +92,7 @@ func callStart(code string, offset int) int {
 // explain is an object's signature, documentation and, for detail 1, source.
 func (s *shell) explain(u *unit, o types.Object, detail int) string {
 	kind, signature := u.describe(o)
-	key := o.Name()
-	if f, ok := o.(*types.Func); ok {
-		if n := receiverNamed(f); n != nil {
-			key = n.Obj().Name() + "." + key
-		}
-	}
-	if v, ok := o.(*types.Var); ok && v.IsField() {
-		key = u.fieldOwner(v) + "." + key
-	}
+	key := u.docKey(o)
 	doc := ""
 	d := u.named[o]
 	switch {
@@ -103,7 +101,7 @@ func (s *shell) explain(u *unit, o types.Object, detail int) string {
 	case o.Pkg() != nil && o.Pkg() == s.table.lab:
 		x := s.child.bindings.Docs[key]
 		doc = x.Doc
-		if x.Signature != "" {
+		if x.Signature != "" && kind != "field" {
 			signature = x.Signature
 		}
 	case o.Pkg() != nil:
@@ -120,6 +118,22 @@ func (s *shell) explain(u *unit, o types.Object, detail int) string {
 		text += "\n\n" + d.text
 	}
 	return text
+}
+
+// docKey is the name that documents o in its package: a method's and a field's
+// begins with its type's.
+func (u *unit) docKey(o types.Object) string {
+	switch o := o.(type) {
+	case *types.Func:
+		if n := receiverNamed(o); n != nil {
+			return n.Obj().Name() + "." + o.Name()
+		}
+	case *types.Var:
+		if o.IsField() {
+			return u.fieldOwner(o) + "." + o.Name()
+		}
+	}
+	return o.Name()
 }
 
 // fieldOwner is the name of the exported struct type that has the field.

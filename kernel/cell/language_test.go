@@ -64,6 +64,11 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%q: from %d to %d", c.code, got.Start, got.End)
 		}
 	}
+	// A field has its own type, whatever else has its name.
+	got := h.Complete(context.Background(), "Say(\"x\").Res", 12)
+	if len(got.Matches) != 1 || got.Matches[0].Signature != "Result Result" {
+		t.Errorf("%+v", got.Matches)
+	}
 	// Completing declares nothing and leaves names alone.
 	expect(t, h, "pivot.Norm()", "result:1")
 }
@@ -83,6 +88,9 @@ func TestInspect(t *testing.T) {
 		{"side|", 0, []string{"side int"}},
 		{"Say|(\"x\")", 0, []string{"Say(text string, p ...Settings) *Reply", "a word at a time"}},
 		{"Settings{Max|: 3}", 0, []string{"Max int", "how many words"}},
+		{"Settings{Max|", 0, []string{"Max int", "how many words"}},
+		{"Settings{Max: 1, OnToken|", 0, []string{"OnToken func(string)"}},
+		{"strings.Builder|", 0, []string{"type Builder struct\n"}},
 		{"var b strings.Builder\nb.WriteString|", 0, []string{"WriteString(s string) (int, error)"}},
 	} {
 		before, after, _ := strings.Cut(c.code, "|")

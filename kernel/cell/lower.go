@@ -370,8 +370,32 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		if l.overFunc(n) {
 			return l.rangeFunc(n, "")
 		}
+		if n.Tok == token.ASSIGN {
+			return l.rangeAssign(n)
+		}
 	}
 	return l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
+}
+
+// rangeAssign is a range loop that assigns to variables of before; the interpreter
+// would declare its own.
+func (l *lowerer) rangeAssign(s *ast.RangeStmt) ast.Node {
+	out := l.copy(reflect.ValueOf(s)).Interface().(*ast.RangeStmt)
+	out.Tok = token.DEFINE
+	var first []ast.Stmt
+	for i, e := range []*ast.Expr{&out.Key, &out.Value} {
+		if id, ok := (*e).(*ast.Ident); *e == nil || ok && id.Name == "_" {
+			continue
+		}
+		name := func() *ast.Ident { return &ast.Ident{Name: "e" + mark + strconv.Itoa(i), NamePos: s.TokPos} }
+		first = append(first, &ast.AssignStmt{Tok: token.ASSIGN, TokPos: s.TokPos, Lhs: []ast.Expr{*e}, Rhs: []ast.Expr{name()}})
+		*e = name()
+	}
+	out.Body.List = append(first, out.Body.List...)
+	if first == nil {
+		out.Tok = s.Tok
+	}
+	return out
 }
 
 // deferred computes a deferred call's arguments when the statement runs; the
@@ -406,8 +430,10 @@ func (l *lowerer) deferred(s *ast.DeferStmt) ast.Stmt {
 }
 
 // hiddenTag keeps the unexported fields of interpreted structs, which are exported
-// ones in the interpreter, from being written.
-const hiddenTag = "`json:\"-\" xml:\"-\"`"
+// ones in the interpreter, from being written, and gives tables their names.
+func hiddenTag(field string, pos token.Pos) *ast.BasicLit {
+	return &ast.BasicLit{Kind: token.STRING, Value: "`json:\"-\" xml:\"-\" column:\"" + field + "\"`", ValuePos: pos}
+}
 
 // structure lowers a struct type.
 func (l *lowerer) structure(s *ast.StructType) ast.Node {
@@ -419,7 +445,7 @@ func (l *lowerer) structure(s *ast.StructType) ast.Node {
 		for _, n := range f.Names {
 			x := &ast.Field{Names: []*ast.Ident{{Name: n.Name, NamePos: n.NamePos}}, Type: l.expr(f.Type), Tag: f.Tag}
 			if !n.IsExported() && n.Name != "_" {
-				x.Tag = &ast.BasicLit{Kind: token.STRING, Value: hiddenTag, ValuePos: n.NamePos}
+				x.Tag = hiddenTag(n.Name, n.NamePos)
 			}
 			out.Fields.List = append(out.Fields.List, x)
 		}
@@ -606,6 +632,10 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 			return b
 		}
 		l.called[ast.Unparen(e.Fun)] = true
+		if l.starts(e) {
+			guarded := &ast.CallExpr{Fun: l.internal("Guard", e.Args[0].Pos()), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(e.Args[0])}}
+			return &ast.CallExpr{Fun: l.expr(e.Fun), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{guarded}}
+		}
 	case *ast.Ident:
 		o := info.Uses[e]
 		if o == nil {
@@ -633,6 +663,17 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 		}
 	}
 	return nil
+}
+
+// starts says whether e calls sync.WaitGroup's Go, which runs its argument on a
+// goroutine that the interpreter doesn't start.
+func (l *lowerer) starts(e *ast.CallExpr) bool {
+	s, ok := ast.Unparen(e.Fun).(*ast.SelectorExpr)
+	if !ok || len(e.Args) != 1 {
+		return false
+	}
+	f, ok := l.info.Uses[s.Sel].(*types.Func)
+	return ok && f.FullName() == "(*sync.WaitGroup).Go"
 }
 
 // builtin gives what a call of a builtin function becomes where the interpreter
@@ -751,7 +792,8 @@ func (l *lowerer) constant(tv types.TypeAndValue, pos token.Pos) ast.Expr {
 	if _, ok := tv.Type.(*types.TypeParam); ok {
 		return nil
 	}
-	return &ast.CallExpr{Fun: setPositions(&ast.ParenExpr{X: l.typeOf(tv.Type)}, pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{e}}
+	// A constant's type is a name. In parentheses the interpreter would misread it.
+	return &ast.CallExpr{Fun: setPositions(l.typeOf(tv.Type), pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{e}}
 }
 
 // machineConstant is a literal of the value that the type b holds at run time.
@@ -858,7 +900,7 @@ func (l *lowerer) typeOf(t types.Type) ast.Expr {
 				f.Names = []*ast.Ident{ast.NewIdent(t.Field(i).Name())}
 			}
 			if n := t.Field(i); !n.Exported() && !n.Embedded() && n.Name() != "_" {
-				f.Tag = &ast.BasicLit{Kind: token.STRING, Value: hiddenTag}
+				f.Tag = hiddenTag(n.Name(), token.NoPos)
 			} else if tag := t.Tag(i); tag != "" {
 				f.Tag = &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(tag)}
 			}

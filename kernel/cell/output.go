@@ -22,14 +22,12 @@ const (
 	shownDepth    = 12
 )
 
-// render shows the values of a cell's last expression: one by its own bundle
-// where it has one, else as text.
-func render(values []any) display.Bundle {
+// render shows the values of a cell's last expression: one in its richest form,
+// several as text.
+func (m *made) render(values []any) display.Bundle {
 	if len(values) == 1 {
-		if d, ok := values[0].(Displayer); ok {
-			if v := reflect.ValueOf(values[0]); v.Kind() != reflect.Pointer || !v.IsNil() {
-				return d.DisplayBundle()
-			}
+		if b, ok := m.rich(interp.Unwrap(reflect.ValueOf(values[0]))); ok {
+			return b
 		}
 	}
 	texts := make([]string, len(values))
@@ -37,6 +35,56 @@ func render(values []any) display.Bundle {
 		texts[i] = format(reflect.ValueOf(v))
 	}
 	return display.Text(strings.Join(texts, ", "))
+}
+
+// rich is the bundle of a value that has more to show than text. A slice of
+// structs is a table in HTML and keeps the text of a slice.
+func (m *made) rich(v reflect.Value) (display.Bundle, bool) {
+	if !v.IsValid() || !v.CanInterface() {
+		return display.Bundle{}, false
+	}
+	x := v.Interface()
+	if _, itself := x.(display.Value); itself || v.Kind() != reflect.Slice && v.Kind() != reflect.Array {
+		return display.Of(x)
+	}
+	switch x.(type) {
+	case error, fmt.Stringer, fmt.Formatter:
+		return display.Bundle{}, false
+	}
+	if v.Len() == 0 || !rows(v.Type().Elem()) {
+		return display.Bundle{}, false
+	}
+	t, err := display.TableOf(x)
+	if err != nil {
+		return display.Bundle{}, false
+	}
+	for _, row := range t.Rows {
+		for i, c := range row {
+			if c != nil && m.has(reflect.TypeOf(c)) {
+				row[i] = view{reflect.ValueOf(c)}
+			}
+		}
+	}
+	b := t.DisplayBundle()
+	b.Data[display.MIMEText] = format(v)
+	return b, true
+}
+
+// rows says whether values of type t are rows of a table: structs with fields that
+// can be seen.
+func rows(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || interp.IsWrapped(t) {
+		return false
+	}
+	for i := range t.NumField() {
+		if t.Field(i).IsExported() {
+			return true
+		}
+	}
+	return false
 }
 
 // format writes a value as %+v would, but for what is too long to read.

@@ -16,7 +16,7 @@ import (
 func (t *table) probe(fset *token.FileSet, src *source) *unit {
 	u := &unit{
 		table: t, src: src, fset: fset, vars: map[*ast.Ident]*decl{}, alias: map[*decl]*decl{}, uses: map[*decl]bool{},
-		named: map[types.Object]*decl{}, imports: maps.Clone(t.imports), dots: slices.Clone(t.dots), text: map[*ast.FuncDecl]*decl{},
+		named: map[types.Object]*decl{}, imports: maps.Clone(t.imports), imported: map[string]bool{}, dots: slices.Clone(t.dots), text: map[*ast.FuncDecl]*decl{},
 		probing: true,
 	}
 	pieces, _, err := parsePieces(fset, src)
@@ -40,12 +40,7 @@ func (t *table) probe(fset *token.FileSet, src *source) *unit {
 		}
 	}
 	u.collect()
-	var undos []func()
-	for _, d := range u.fresh {
-		if old := t.current[d.name]; old != nil && d.kind != methodKind && old.file == d.name {
-			undos = append(undos, t.hide(old))
-		}
-	}
+	undos := u.displace()
 	if n := len(u.body) - 1; n >= 0 {
 		if x, ok := u.body[n].(*ast.ExprStmt); ok {
 			u.result = x.X
@@ -160,7 +155,11 @@ func (u *unit) describe(o types.Object) (kind, signature string) {
 	case *types.TypeName:
 		kind, signature = "type", o.Name()
 		if o.Type() != nil && o.Type().Underlying() != nil {
-			signature = "type " + o.Name() + " " + types.TypeString(o.Type().Underlying(), q)
+			under := types.TypeString(o.Type().Underlying(), q)
+			if _, ok := o.Type().Underlying().(*types.Struct); ok && o.Pkg() != u.pkg {
+				under = "struct" // the standard library's hidden fields are made up
+			}
+			signature = "type " + o.Name() + " " + under
 		}
 	case *types.Var:
 		kind = "variable"

@@ -4,8 +4,10 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"maps"
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +16,7 @@ import (
 type describer struct {
 	lib   *library
 	lab   *types.Package
-	named map[reflect.Type]types.Type
+	named map[reflect.Type]*types.Named
 	pkgs  map[string]*types.Package
 	// reached are named types of packages that are neither the standard library's
 	// nor exported: the interpreter must know them, though no cell can name them.
@@ -24,17 +26,25 @@ type describer struct {
 // reflectPackage describes exports as the package name, and gives the types that
 // it reaches beyond.
 func reflectPackage(lib *library, name string, exports map[string]reflect.Value) (*types.Package, map[string]map[string]reflect.Value) {
-	d := &describer{lib: lib, lab: types.NewPackage(name, name), named: map[reflect.Type]types.Type{}, pkgs: map[string]*types.Package{}, reached: map[string]map[string]reflect.Value{}}
-	// Types first: the others name them.
-	for n, v := range exports {
-		if isTypeExport(v) {
+	d := &describer{lib: lib, lab: types.NewPackage(name, name), named: map[reflect.Type]*types.Named{}, pkgs: map[string]*types.Package{}, reached: map[string]map[string]reflect.Value{}}
+	names := slices.Sorted(maps.Keys(exports))
+	// First the names of all types, since each may reach any other through a field
+	// or a method, then what is beneath them, then what they are the types of.
+	var own []reflect.Type
+	for _, n := range names {
+		if v := exports[n]; isTypeExport(v) {
 			t := v.Type().Elem()
-			if t.Name() != "" && t.PkgPath() != "" && !d.standard(t) {
+			if t.Name() != "" && t.PkgPath() != "" && !d.standard(t) && d.named[t] == nil {
 				d.declare(t, d.lab, n)
+				own = append(own, t)
 			}
 		}
 	}
-	for n, v := range exports {
+	for _, t := range own {
+		d.fill(t)
+	}
+	for _, n := range names {
+		v := exports[n]
 		var o types.Object
 		switch {
 		case isTypeExport(v):
@@ -87,15 +97,20 @@ func (d *describer) standard(t reflect.Type) bool {
 	return d.lib.zip[t.PkgPath()] != nil && token.IsExported(t.Name())
 }
 
-// declare makes the named type t, then what is beneath it.
-func (d *describer) declare(t reflect.Type, p *types.Package, name string) types.Type {
+// declare makes the name of the type t, which fill completes.
+func (d *describer) declare(t reflect.Type, p *types.Package, name string) {
 	o := types.NewTypeName(token.NoPos, p, name, nil)
-	n := types.NewNamed(o, nil, nil)
-	d.named[t] = n
+	d.named[t] = types.NewNamed(o, nil, nil)
 	p.Scope().Insert(o)
+}
+
+// fill gives the declared type t what is beneath it, and its methods.
+func (d *describer) fill(t reflect.Type) {
+	n := d.named[t]
+	p := n.Obj().Pkg()
 	n.SetUnderlying(d.underlying(t))
 	if t.Kind() == reflect.Interface {
-		return n
+		return
 	}
 	pt := reflect.PointerTo(t)
 	for i := range pt.NumMethod() {
@@ -111,7 +126,6 @@ func (d *describer) declare(t reflect.Type, p *types.Package, name string) types
 		r := types.NewVar(token.NoPos, p, "", recv)
 		n.AddMethod(types.NewFunc(token.NoPos, p, m.Name, types.NewSignatureType(r, nil, nil, s.Params(), s.Results(), s.Variadic())))
 	}
-	return n
 }
 
 func (d *describer) typ(t reflect.Type) types.Type {
@@ -146,13 +160,16 @@ func (d *describer) typ(t reflect.Type) types.Type {
 		p = types.NewPackage(t.PkgPath(), path.Base(t.PkgPath()))
 		p.MarkComplete()
 		d.pkgs[t.PkgPath()] = p
+		d.lib.extra[t.PkgPath()] = p // for variables of such types
 	}
 	key := t.PkgPath() + "/" + path.Base(t.PkgPath())
 	if d.reached[key] == nil {
 		d.reached[key] = map[string]reflect.Value{}
 	}
 	d.reached[key][name] = reflect.Zero(reflect.PointerTo(t))
-	return d.declare(t, p, name)
+	d.declare(t, p, name)
+	d.fill(t)
+	return d.named[t]
 }
 
 // underlying describes t without its name.

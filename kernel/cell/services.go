@@ -3,8 +3,6 @@ package cell
 import (
 	"context"
 	"encoding/json"
-
-	"deltafin/kernel/display"
 )
 
 // Services is what a cell can ask the kernel process for: the lab, with the
@@ -24,7 +22,3 @@ type ServiceError struct {
 }
 
 func (e *ServiceError) Error() string { return e.Text }
-
-// A Displayer shows itself: a cell's last value that has this method is shown by
-// its bundle rather than by its fields.
-type Displayer interface{ DisplayBundle() display.Bundle }

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
+	"deltafin/internal/third_party/yaegi/interp"
 	"deltafin/kernel"
 	"deltafin/kernel/display"
 )
@@ -24,7 +26,8 @@ type Bindings struct {
 	// Docs documents the exports for Shift-Tab, by name; a method or field is
 	// "Type.Name".
 	Docs map[string]Doc
-	// Comm takes the front ends' comm messages; nil drops them.
+	// Comm takes the front ends' comm messages; nil knows no target and closes
+	// what is opened.
 	Comm func(context.Context, kernel.CommMessage, kernel.Output)
 }
 
@@ -63,21 +66,20 @@ type cellOutput struct {
 	stdin bool
 	ctx   context.Context
 	stop  context.CancelFunc
-	run   canceller
+	run   *interp.Run
 	label label
 
 	silent  bool
 	capture *display.Bundle // where a user expression goes
-	exited  *int            // os.Exit was called; guarded by mu
 
 	mu      sync.Mutex
+	over    bool // its statements have ended
+	ended   bool // they were ended from within, with verdict
+	verdict *kernel.CellError
 	room    sync.Cond
 	flying  int               // bytes that the parent has not shown yet
 	partial map[string][]byte // an incomplete rune at the end of a stream
 }
-
-// canceller stops the interpreted goroutines of a cell.
-type canceller interface{ Stop() }
 
 var _ kernel.Output = (*cellOutput)(nil)
 
@@ -106,11 +108,51 @@ func (c *cellOutput) shown(n int) {
 	c.room.Broadcast()
 }
 
+// finish ends the cell from within, as os.Exit does and a panic of any goroutine.
+// It says whether there was a cell to end: what happens in one that is being
+// interrupted tells nobody anything.
+func (c *cellOutput) finish(e *kernel.CellError) bool {
+	if c.ctx.Err() != nil {
+		return true
+	}
+	c.mu.Lock()
+	over := c.over
+	if !over && !c.ended {
+		c.ended, c.verdict = true, e
+	}
+	c.mu.Unlock()
+	if !over {
+		c.interrupt()
+	}
+	return !over
+}
+
+// outcome is how the cell ended, when its statements ended with e.
+func (c *cellOutput) outcome(e *kernel.CellError) *kernel.CellError {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	if c.ended {
+		return c.verdict
+	}
+	return e
+}
+
+// uncaught takes a panic that nothing recovered in a goroutine of the cell: it is
+// the cell's error, or what a cell that is over says on its standard error.
+func (c *cellOutput) uncaught(v any) {
+	c.child.mu.Lock()
+	s := c.child.shells[""]
+	c.child.mu.Unlock()
+	e := s.panicError(c.run, interp.Panic{Value: v})
+	if !c.finish(e) {
+		c.Stream("stderr", strings.Join(e.Traceback, "\n")+"\n")
+	}
+}
+
 func (c *cellOutput) interrupt() {
 	c.stop()
-	if c.run != nil {
-		c.run.Stop()
-	}
+	c.run.Stop()
 	c.mu.Lock() // so that no waiter misses the broadcast
 	c.room.Broadcast()
 	c.mu.Unlock()

@@ -179,6 +179,10 @@ func TestTableOf(t *testing.T) {
 		{[][]string{{"x"}, {"y", "z"}}, "[0 1]", "[[x] [y z]]"},
 		{[2]float64{1, 2}, "[value]", "[[1] [2]]"},
 		{[]any{nil, 1}, "[value]", "[[<nil>] [1]]"},
+		{[]struct {
+			Xname string `column:"name"`
+			N     int
+		}{{"a", 1}}, "[name N]", "[[a 1]]"},
 	} {
 		table, err := TableOf(c.in)
 		if err != nil || fmt.Sprint(table.Columns) != c.columns || fmt.Sprint(table.Rows) != c.rows {

@@ -25,7 +25,7 @@ type Table struct {
 }
 
 // TableOf makes a table of a slice or array: of structs or pointers to structs
-// (a column an exported field), of maps with string keys (a column a key), of
+// (a column an exported field, called by its tag "column" where it has one), of maps with string keys (a column a key), of
 // slices (columns numbered from 0), or of anything else (one column).
 func TableOf(v any) (Table, error) {
 	rv := reflect.ValueOf(v)
@@ -116,7 +116,11 @@ func structTable(rows reflect.Value) Table {
 	for i := range elem.NumField() {
 		if f := elem.Field(i); f.IsExported() {
 			fields = append(fields, i)
-			t.Columns = append(t.Columns, f.Name)
+			name := f.Name
+			if s, ok := f.Tag.Lookup("column"); ok {
+				name = s
+			}
+			t.Columns = append(t.Columns, name)
 		}
 	}
 	for i := range rows.Len() {
@@ -225,11 +229,11 @@ func (t Table) html() string {
 	return b.String()
 }
 
-// numeric says which columns hold numbers and nothing else.
+// numeric says which columns hold numbers and nothing else, in the rows shown.
 func (t Table) numeric() []bool {
 	numeric := make([]bool, len(t.Columns))
 	for i := range numeric {
-		for _, row := range t.Rows {
+		for _, row := range t.Rows[:min(len(t.Rows), htmlRows)] {
 			if i >= len(row) || row[i] == nil {
 				continue
 			}

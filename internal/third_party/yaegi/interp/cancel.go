@@ -19,7 +19,11 @@ type Run struct {
 	done    chan struct{}
 	wait    reflect.SelectCase
 
-	// Trace has the positions of the panic that ended the run, innermost first.
+	// Uncaught, when set before the run begins, takes the panics that nothing
+	// recovers in the goroutines that go statements start; those then end alone.
+	Uncaught func(v any)
+
+	// trace has the positions of the latest panic, innermost first.
 	trace atomic.Pointer[[]TraceFrame]
 }
 
@@ -51,12 +55,23 @@ type TraceFrame struct {
 	Col  int
 }
 
-// Trace returns where the last panic of the run went through, innermost first.
+// Trace returns where the last panic of the run went through, innermost first, and
+// forgets it.
 func (r *Run) Trace() []TraceFrame {
-	if p := r.trace.Load(); p != nil {
+	if p := r.trace.Swap(nil); p != nil {
 		return *p
 	}
 	return nil
+}
+
+// Catch, deferred at the top of a goroutine, hands a panic to Uncaught.
+func (r *Run) Catch() {
+	if r.Uncaught == nil {
+		return
+	}
+	if v := recover(); v != nil {
+		r.Uncaught(asGo(v))
+	}
 }
 
 func (r *Run) addTrace(t TraceFrame) {

@@ -36,8 +36,14 @@ func asGo(v any) any {
 			return RuntimeError("runtime error: index out of range")
 		case strings.HasPrefix(x, "reflect.Value.Slice") && strings.Contains(x, "out of bounds"):
 			return RuntimeError("runtime error: slice bounds out of range")
-		case strings.HasPrefix(x, "reflect: call of") && strings.HasSuffix(x, "on zero Value"):
+		case strings.HasPrefix(x, "reflect: call of") && strings.HasSuffix(x, "on zero Value"),
+			x == "reflect: Call using zero Value argument", // *p given to a function
+			x == "reflect: Method on nil interface value",
+			strings.HasPrefix(x, "reflect") && strings.HasSuffix(x, "call of nil function"):
 			return nilDeref
+		case strings.HasPrefix(x, "reflect: cannot convert slice with length "):
+			x = strings.Replace(strings.TrimPrefix(x, "reflect: "), " to array with", " to array or pointer to array with", 1)
+			return RuntimeError("runtime error: " + x)
 		}
 	}
 	return v

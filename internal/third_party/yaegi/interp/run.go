@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -1337,7 +1338,10 @@ func call(n *node) {
 					in[i].Set(value)
 				}
 
-				go callf(in)
+				go func() {
+					defer f.run.Catch()
+					callf(in)
+				}()
 				return tnext
 			}
 
@@ -1413,7 +1417,10 @@ func call(n *node) {
 
 		// Execute function body
 		if goroutine {
-			go runCfg(def.child[3].start, nf, def, n)
+			go func() {
+				defer nf.run.Catch()
+				runCfg(def.child[3].start, nf, def, n)
+			}()
 			return tnext
 		}
 		runCfg(def.child[3].start, nf, def, n)
@@ -1587,7 +1594,11 @@ func callBin(n *node) {
 			for i, v := range values {
 				in[i] = getBinValue(getMapType, v, f)
 			}
-			go callFn(value(f), in)
+			fn := value(f)
+			go func() {
+				defer f.run.Catch()
+				callFn(fn, in)
+			}()
 			return tnext
 		}
 	case fnext != nil:
@@ -2815,8 +2826,6 @@ func compositeLitKeyedNotype(n *node) { doCompositeLitKeyed(n, false) }
 
 func empty(n *node) {}
 
-var rat = reflect.ValueOf((*[]rune)(nil)).Type().Elem() // runes array type
-
 func _range(n *node) {
 	index0 := n.child[0].findex // array index location in frame
 	index2 := index0 - 1        // shallow array for range, always just behind index0
@@ -2830,22 +2839,14 @@ func _range(n *node) {
 		an = n.child[2]
 		index1 := n.child[1].findex // array value location in frame
 		if isString(an.typ.TypeOf()) {
-			// Special variant of "range" for string, where the index indicates the byte position
-			// of the rune in the string, rather than the index of the rune in array.
-			stringType := reflect.TypeOf("")
-			value = genValueAs(an, rat) // range on string iterates over runes
+			// The index is the byte position of the rune in the string.
+			value = genValue(an)
 			n.exec = func(f *frame) bltn {
-				a := f.data[index2]
-				v0 := f.data[index3]
-				v0.SetInt(v0.Int() + 1)
-				i := int(v0.Int())
-				if i >= a.Len() {
+				r, ok := nextRune(f, index0, index2, index3)
+				if !ok {
 					return fnext
 				}
-				// Compute byte position of the rune in string
-				pos := a.Slice(0, i).Convert(stringType).Len()
-				f.data[index0].SetInt(int64(pos))
-				f.data[index1].Set(a.Index(i))
+				f.data[index1].SetInt(int64(r))
 				return tnext
 			}
 		} else {
@@ -2865,31 +2866,55 @@ func _range(n *node) {
 	} else {
 		an = n.child[1]
 		if isString(an.typ.TypeOf()) {
-			value = genValueAs(an, rat) // range on string iterates over runes
+			value = genValue(an)
+			n.exec = func(f *frame) bltn {
+				if _, ok := nextRune(f, index0, index2, index3); !ok {
+					return fnext
+				}
+				return tnext
+			}
 		} else {
 			value = genValueRangeArray(an)
-		}
-		n.exec = func(f *frame) bltn {
-			v0 := f.data[index0]
-			v0.SetInt(v0.Int() + 1)
-			if int(v0.Int()) >= f.data[index2].Len() {
-				return fnext
+			n.exec = func(f *frame) bltn {
+				v0 := f.data[index0]
+				v0.SetInt(v0.Int() + 1)
+				if int(v0.Int()) >= f.data[index2].Len() {
+					return fnext
+				}
+				return tnext
 			}
-			return tnext
 		}
 	}
 
 	// Init sequence
 	next := n.exec
-	index := index0
-	if isString(an.typ.TypeOf()) && len(n.child) == 4 {
-		index = index3
+	if isString(an.typ.TypeOf()) {
+		n.child[0].exec = func(f *frame) bltn {
+			f.data[index2] = reflect.ValueOf(value(f).String()) // a copy, which the body can't change
+			f.data[index3].SetInt(0)
+			return next
+		}
+		return
 	}
 	n.child[0].exec = func(f *frame) bltn {
 		f.data[index2] = value(f) // set array shallow copy for range
-		f.data[index].SetInt(-1)  // assing index value
+		f.data[index0].SetInt(-1) // assing index value
 		return next
 	}
+}
+
+// nextRune is the next step of a range over the string at str: the place next
+// keeps where its next rune begins, and key gets where this one does.
+func nextRune(f *frame, key, str, next int) (r rune, ok bool) {
+	s := f.data[str].String()
+	i := int(f.data[next].Int())
+	if i >= len(s) {
+		return 0, false
+	}
+	r, size := utf8.DecodeRuneInString(s[i:])
+	f.data[next].SetInt(int64(i + size))
+	f.data[key].SetInt(int64(i))
+	return r, true
 }
 
 func rangeInt(n *node) {

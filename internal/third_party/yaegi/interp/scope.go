@@ -154,8 +154,11 @@ func (s *scope) isRedeclared(n *node) bool {
 }
 
 func (s *scope) rangeChanType(n *node) *itype {
+	if len(n.child) != 3 {
+		return nil // with a key and a value, of which child 1 is one
+	}
 	if sym, _, found := s.lookup(n.child[1].ident); found {
-		if t := sym.typ; len(n.child) == 3 && t != nil && (t.cat == chanT || t.cat == chanRecvT) {
+		if t := sym.typ; t != nil && (t.cat == chanT || t.cat == chanRecvT) {
 			return t
 		}
 	}
