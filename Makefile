@@ -45,8 +45,8 @@ lab: kernel ## open JupyterLab with the quickstart (sets up all it needs)
 .PHONY: lab-headless
 lab-headless: kernel ## execute the quickstart without a browser
 	@mkdir -p out
-	$(PY) -m nbconvert --execute --to notebook --output-dir out notebooks/01-quickstart.ipynb
-	$(PY) -m nbconvert --to html --output-dir out out/01-quickstart.ipynb
+	$(PY) -m nbconvert --config tools/nbconvert/config.py --execute --to notebook --output-dir out notebooks/01-quickstart.ipynb
+	$(PY) -m nbconvert --config tools/nbconvert/config.py --to html --output-dir out out/01-quickstart.ipynb
 	@echo "executed: out/01-quickstart.ipynb; as a page: out/01-quickstart.html"
 
 .PHONY: test

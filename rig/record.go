@@ -42,6 +42,7 @@ func newRun(r *Rig, rec *recorder) *run {
 func (u *run) measure(g *Generation, s *engine.Sequence) {
 	d := u.r.model.Source.Stats().Since(u.before)
 	stats := &g.Stats
+	stats.PrefilledTokens = u.prefilled
 	if u.prefillTime > 0 {
 		stats.PrefillTokensPerS = float64(u.prefilled) / u.prefillTime.Seconds()
 	}

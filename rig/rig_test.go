@@ -182,6 +182,16 @@ func TestInterrupted(t *testing.T) {
 		if !slices.Equal(g.IDs, want.IDs[:len(g.IDs)]) || when == "decode" && len(g.IDs) != 3 {
 			t.Errorf("%s: %v, want the beginning of %v", when, g.IDs, want.IDs)
 		}
+		least, most := 0, 0
+		switch when {
+		case "prefill":
+			least, most = 301, 1999
+		case "decode":
+			least, most = 2000, 2000
+		}
+		if n := g.Stats.PrefilledTokens; n < least || n > most {
+			t.Errorf("%s: %d prompt tokens computed, want %d to %d", when, n, least, most)
+		}
 		q := long
 		q.Fresh = false
 		whole, err := r.Generate(t.Context(), q, nil)

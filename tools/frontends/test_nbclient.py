@@ -3,7 +3,7 @@
 import nbclient
 import nbformat
 
-from session import KERNEL, QUICKSTART, FrontEndTest
+from session import KERNEL, QUICKSTART, ROOT, FrontEndTest
 
 
 class Nbclient(FrontEndTest):
@@ -36,20 +36,28 @@ class Nbclient(FrontEndTest):
 
 
 class Nbconvert(FrontEndTest):
+    def nbconvert(self, *args):
+        """Converts as make lab-headless does."""
+        self.jupyter("nbconvert", "--config", str(ROOT / "tools" / "nbconvert" / "config.py"), "--output-dir", str(self.dir),
+                     "--ExecutePreprocessor.timeout=120", *map(str, args))
+
     def test_quickstart(self):
-        self.jupyter("nbconvert", "--to", "notebook", "--execute", "--output-dir", str(self.dir),
-                     "--ExecutePreprocessor.timeout=120", str(QUICKSTART))
+        self.nbconvert("--to", "notebook", "--execute", QUICKSTART)
         book = nbformat.read(self.dir / QUICKSTART.name, as_version=4)
         for cell in book.cells:
             if cell.cell_type == "code":
                 self.assertIsNotNone(cell.execution_count)
                 self.assertFalse([o for o in cell.outputs if o.output_type == "error"])
+        stream, _ = next(cell for cell in book.cells if cell.source.startswith("g := Generate(")).outputs
+        self.assertIn("Paris. The Eiffel Tower is located in Paris.", stream.text)
         kinds = {mime for cell in book.cells if cell.cell_type == "code"
                  for output in cell.outputs for mime in output.get("data", {})}
         self.assertIn("application/vnd.vegalite.v5+json", kinds)
 
     def test_html_shows_the_charts(self):
-        self.jupyter("nbconvert", "--to", "html", "--execute", "--output-dir", str(self.dir),
-                     "--ExecutePreprocessor.timeout=120", str(QUICKSTART))
+        self.nbconvert("--to", "html", "--execute", QUICKSTART)
         page = (self.dir / QUICKSTART.with_suffix(".html").name).read_text()
         self.assertIn("<svg", page)
+        self.assertIn("Paris. The Eiffel Tower is located in Paris.", page)
+        self.assertRegex(page, r'<img alt="nano-k3: \d+ tokens[^"]*" src="data:image/svg')
+        self.assertNotIn("No description has been provided for this image", page)
