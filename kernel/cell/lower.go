@@ -366,6 +366,11 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		if r, ok := n.Stmt.(*ast.RangeStmt); ok && l.overFunc(r) {
 			return l.rangeFunc(r, n.Label.Name)
 		}
+		if s, ok := n.Stmt.(*ast.TypeSwitchStmt); ok {
+			return l.typeSwitch(s, n.Label)
+		}
+	case *ast.TypeSwitchStmt:
+		return l.typeSwitch(n, nil)
 	case *ast.RangeStmt:
 		if l.overFunc(n) {
 			return l.rangeFunc(n, "")

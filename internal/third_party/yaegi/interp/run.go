@@ -308,6 +308,21 @@ func typeAssert(n *node, withResult, withOk bool) {
 		setStatus = n.anc.child[1].ident != "_" // do not assign status to "_"
 	}
 
+	if withResult && withOk {
+		// The result is zero unless the assertion holds; it may be the input itself.
+		input := value
+		value = func(f *frame) reflect.Value {
+			v := input(f)
+			if v.IsValid() {
+				c := reflect.New(v.Type()).Elem()
+				c.Set(v)
+				v = c
+			}
+			value0(f).SetZero()
+			return v
+		}
+	}
+
 	typ := c1.typ // type to assert or convert to
 	typID := typ.id()
 	rtype := typ.refType(nil) // type to assert
@@ -427,9 +442,9 @@ func typeAssert(n *node, withResult, withOk bool) {
 				v = val.value
 				leftType = val.node.typ.rtype
 			} else {
-				v = v.Elem()
-				leftType = v.Type()
-				ok = true
+				if v = v.Elem(); v.IsValid() {
+					leftType = v.Type()
+				}
 			}
 			ok = v.IsValid()
 			if !ok {
