@@ -670,3 +670,37 @@ func BenchmarkOpen(b *testing.B) {
 		})
 	}
 }
+
+// Write replaces ordinary files, what a link leads to, and nothing else.
+func TestWriteTarget(t *testing.T) {
+	dir := t.TempDir()
+	tensors := []Tensor{{Name: "a", DType: "U8", Shape: []int{1}, Data: []byte{7}}}
+	real, link := filepath.Join(dir, "real.safetensors"), filepath.Join(dir, "link.safetensors")
+	if err := Write(real, tensors, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, link); err != nil {
+		t.Skip("no symbolic links here: ", err)
+	}
+	tensors[0].Data = []byte{8}
+	if err := Write(link, tensors, nil); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link was replaced: %v, %v", info.Mode(), err)
+	}
+	s, err := OpenFile(real)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if x, _ := s.Tensor("a"); x.Data[0] != 8 {
+		t.Error("the file behind the link stayed as it was")
+	}
+	var file *FileError
+	for _, name := range []string{dir, os.DevNull} {
+		if err := Write(name, tensors, nil); !errors.As(err, &file) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"unicode/utf8"
@@ -133,6 +135,21 @@ func encodeHeader(file string, tensors []Tensor, metadata map[string]string) ([]
 	return b.Bytes(), nil
 }
 
+// target is the file that a name stands for: symbolic links are followed, and what
+// is there must be an ordinary file, since it will be replaced.
+func target(file string) (string, error) {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return file, nil
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("it is %s, and would be replaced", kind(info.Mode()))
+	}
+	return filepath.EvalSymlinks(file)
+}
+
 // replace writes a file beside the named one and renames it into place.
 func replace(file string, write func(io.Writer) error) (err error) {
 	defer func() {
@@ -140,6 +157,9 @@ func replace(file string, write func(io.Writer) error) (err error) {
 			err = &FileError{File: file, Want: "the file to be written", Got: reason(err), Fix: "check the directory's permissions and its free space", Err: err}
 		}
 	}()
+	if file, err = target(file); err != nil {
+		return err
+	}
 	dir, base := filepath.Split(file)
 	if dir == "" {
 		dir = "."

@@ -106,20 +106,35 @@ var inert = []string{
 // is missing, unknown, or holds a value that the engine does not implement is a
 // *ConfigError that names it. dir names the directory in errors.
 func ReadConfig(files fs.FS, dir string) (*Config, error) {
-	data, err := fs.ReadFile(files, "config.json")
+	file := filepath.Join(dir, "config.json")
+	info, err := fs.Stat(files, "config.json") // before opening, which would wait on a pipe
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return nil, &ConfigError{file, "the file", "an ordinary file", "mode " + info.Mode().String()}
+	case err == nil && info.Size() > maxConfig:
+		return nil, &ConfigError{file, "the file", fmt.Sprintf("at most %d bytes", maxConfig), fmt.Sprintf("%d bytes", info.Size())}
+	}
+	var data []byte
+	if err == nil {
+		data, err = fs.ReadFile(files, "config.json")
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &ConfigError{filepath.Join(dir, "config.json"), "the file", "a K3 snapshot's configuration", "no such file"}
+		return nil, &ConfigError{file, "the file", "a K3 snapshot's configuration", "no such file"}
 	case err != nil:
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	return ParseConfig(filepath.Join(dir, "config.json"), data)
+	return ParseConfig(file, data)
 }
+
+// maxConfig bounds config.json, which is some kilobytes.
+const maxConfig = 1 << 20
 
 // ParseConfig is ReadConfig of data; file names it in errors.
 func ParseConfig(file string, data []byte) (*Config, error) {
 	p := configParser{file: file}
 	top := p.object("", data)
+	p.equal("model_type", top["model_type"], `"kimi_k3"`)
 	text := p.object("text_config", top["text_config"])
 	c := new(Config)
 	p.fields("text_config", text, reflect.ValueOf(c).Elem(), inert)
@@ -308,14 +323,20 @@ func (p *configParser) check(c *Config) {
 	must("latent_moe_use_norm", c.LatentMoEUseNorm, "true", c.LatentMoEUseNorm)
 	must("moe_renormalize", c.MoERenormalize, "true", c.MoERenormalize)
 	must("moe_router_activation_func", c.MoERouterActivation == "sigmoid", `"sigmoid"`, c.MoERouterActivation)
-	must("routed_scaling_factor", c.RoutedScalingFactor > 0 && c.RoutedScalingFactor < 1e6, "a positive number", c.RoutedScalingFactor)
+	// A number that float32 takes for what it is.
+	number := func(name string, v, least, most float64) {
+		if !(v >= least && v <= most) {
+			p.fail(at+name, fmt.Sprintf("a number from %g to %g", least, most), fmt.Sprint(v))
+		}
+	}
+	number("routed_scaling_factor", c.RoutedScalingFactor, 1e-6, 1e6)
 	must("num_expert_group", c.NumExpertGroup == 1, "1", c.NumExpertGroup)
 	must("topk_group", c.TopKGroup == 1, "1", c.TopKGroup)
 	must("topk_method", c.TopKMethod == "noaux_tc", `"noaux_tc"`, c.TopKMethod)
 	size("attn_res_block_size", c.AttnResBlockSize, 1, 4096)
 	must("hidden_act", c.HiddenAct == "situ", `"situ"`, c.HiddenAct)
-	must("activation_situ_beta", c.SiTUBeta > 0 && c.SiTUBeta < 1e6, "a positive number", c.SiTUBeta)
-	must("activation_situ_linear_beta", c.SiTULinearBeta > 0 && c.SiTULinearBeta < 1e6, "a positive number", c.SiTULinearBeta)
+	number("activation_situ_beta", c.SiTUBeta, 1e-6, 1e6)
+	number("activation_situ_linear_beta", c.SiTULinearBeta, 1e-6, 1e6)
 	size("q_lora_rank", c.QLoRARank, 1, limit)
 	size("kv_lora_rank", c.KVLoRARank, 1, limit)
 	size("qk_nope_head_dim", c.QKNopeHeadDim, 1, 65536)
@@ -323,7 +344,7 @@ func (p *configParser) check(c *Config) {
 	size("v_head_dim", c.VHeadDim, 1, 65536)
 	must("mla_use_nope", c.MLAUseNoPE, "true: no layer of K3 rotates positions", c.MLAUseNoPE)
 	must("mla_use_output_gate", c.MLAUseOutputGate, "true", c.MLAUseOutputGate)
-	must("rms_norm_eps", c.RMSNormEps > 0 && c.RMSNormEps < 1, "a number between 0 and 1", c.RMSNormEps)
+	number("rms_norm_eps", c.RMSNormEps, 1e-30, 1)
 	must("num_nextn_predict_layers", c.NumNextNPredictLayers == 0, "0", c.NumNextNPredictLayers)
 	must("tie_word_embeddings", !c.TieWordEmbeddings, "false", c.TieWordEmbeddings)
 	size("max_position_embeddings", c.MaxPositionEmbeddings, 1, math.MaxInt32)
@@ -336,7 +357,7 @@ func (p *configParser) check(c *Config) {
 	size("linear_attn_config.head_dim", l.HeadDim, 1, 65536)
 	must("linear_attn_config.num_heads", l.NumHeads <= l.HeadDim, "at most head_dim, the length A_log is stored with", l.NumHeads)
 	must("linear_attn_config.short_conv_kernel_size", l.ShortConvKernelSize == 4, "4", l.ShortConvKernelSize)
-	must("linear_attn_config.gate_lower_bound", l.GateLowerBound < 0 && l.GateLowerBound > -1e3, "a negative number", l.GateLowerBound)
+	number("linear_attn_config.gate_lower_bound", l.GateLowerBound, -1e3, -1e-6)
 	must("linear_attn_config.use_full_rank_gate", l.UseFullRankGate, "true", l.UseFullRankGate)
 	if p.err != nil {
 		return
@@ -346,6 +367,10 @@ func (p *configParser) check(c *Config) {
 		name   string
 		layers []int
 	}{{"kda_layers", l.KDALayers}, {"full_attn_layers", l.FullAttnLayers}} {
+		if len(list.layers) > c.NumHiddenLayers {
+			p.fail(at+"linear_attn_config."+list.name, fmt.Sprintf("at most %d layers", c.NumHiddenLayers), fmt.Sprint(len(list.layers)))
+			return
+		}
 		for _, n := range list.layers {
 			if n < 1 || n > c.NumHiddenLayers {
 				p.fail(at+"linear_attn_config."+list.name, fmt.Sprintf("layers from 1 to %d", c.NumHiddenLayers), fmt.Sprint(n))

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 
 	"deltafin/metal"
 )
@@ -75,10 +76,34 @@ func (p *pass) layerDone(layer int, prefix metal.Buffer) error {
 	if err := p.q.Wait(); err != nil {
 		return err
 	}
+	if i := notFinite(prefix.F); i >= 0 {
+		return &ValueError{Layer: layer, Position: p.first + i/p.m.HiddenSize}
+	}
 	if p.hook.Residual != nil {
 		p.hook.Residual(layer, p.first, prefix.F)
 	}
 	return nil
+}
+
+// A ValueError is a layer's output that is no number: its weights are damaged, for
+// K3's own don't give one. Nothing of the pass was committed.
+type ValueError struct {
+	Layer    int // 0-based; the number of layers stands for lm_head
+	Position int // of the token
+}
+
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("engine: layer %d at token %d: want finite numbers, got NaN or infinity; the weights are damaged: download the snapshot again", e.Layer, e.Position)
+}
+
+// notFinite is the index of the first value that is NaN or infinite, or -1.
+func notFinite(x []float32) int {
+	for i, v := range x {
+		if v-v != 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // scratch is the memory of passes, kept between them. One pass uses it at a time.

@@ -25,11 +25,13 @@ func (e *SettingError) Error() string {
 	return fmt.Sprintf("%s: want %s, got %s", e.Name, e.Want, e.Got)
 }
 
+const maxTemperature = 1e6
+
 // Check returns a *SettingError for the first field that is out of range.
 func (s Sampling) Check() error {
 	switch {
-	case !(s.Temperature >= 0 && s.Temperature <= 1e6):
-		return &SettingError{"temperature", "a number from 0 (greedy) up", fmt.Sprint(s.Temperature)}
+	case !(s.Temperature >= 0 && s.Temperature <= maxTemperature):
+		return &SettingError{"temperature", fmt.Sprintf("a number from 0 (greedy) to %g", maxTemperature), fmt.Sprint(s.Temperature)}
 	case !(s.TopP >= 0 && s.TopP <= 1):
 		return &SettingError{"top-p", "a probability from 0 to 1 (0 and 1 keep all tokens)", fmt.Sprint(s.TopP)}
 	case s.TopK < 0:

@@ -103,7 +103,7 @@ func (e *LengthError) Error() string {
 
 // Extend computes ids after the committed tokens and commits them, chunk by chunk.
 // The error is a *TokenError or *LengthError before anything is computed, the
-// context's, or the expert source's.
+// context's, the expert source's, or a *ValueError.
 func (s *Sequence) Extend(ctx context.Context, ids []int, o ExtendOptions) error {
 	for _, id := range ids {
 		if id < 0 || id >= s.m.VocabSize {
@@ -178,6 +178,9 @@ func (s *Sequence) pass(ctx context.Context, ids []int, hook *Hook, last bool) (
 	}
 	if err := p.q.Wait(); err != nil {
 		return err
+	}
+	if notFinite(logits) >= 0 {
+		return &ValueError{Layer: m.NumHiddenLayers, Position: p.first + n - 1}
 	}
 	s.commit(ids, logits)
 	return nil

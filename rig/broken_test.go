@@ -78,13 +78,21 @@ func TestBrokenSnapshots(t *testing.T) {
 		"config rope":           {set("mla_use_nope", false), []string{"mla_use_nope", "false"}},
 		"config huge":           {set("hidden_size", 1<<40), []string{"hidden_size", "1099511627776"}},
 		"config negative":       {set("num_hidden_layers", -3), []string{"num_hidden_layers", "-3"}},
-		"config zero experts":   {set("num_experts_per_token", 0), []string{"num_experts_per_token", "0"}},
-		"config more than all":  {set("num_experts_per_token", 13), []string{"num_experts_per_token", "13"}},
-		"config tied":           {set("tie_word_embeddings", true), []string{"tie_word_embeddings"}},
-		"config other kernel":   {linear("short_conv_kernel_size", 3), []string{"short_conv_kernel_size", "want 4, got 3"}},
-		"config layer twice":    {linear("kda_layers", []int{1, 2, 3, 4}), []string{"linear_attn_config", "layer 3", "2 times"}},
-		"config layer missing":  {linear("kda_layers", []int{1, 2}), []string{"linear_attn_config", "layer 4"}},
-		"config layer 99":       {linear("full_attn_layers", []int{3, 5, 99}), []string{"full_attn_layers", "99"}},
+		"config not K3":         {edit("config.json", func(b []byte) []byte { return []byte(strings.Replace(string(b), "kimi_k3", "llama", 1)) }), []string{"model_type", `"kimi_k3"`, `"llama"`}},
+		"config tiny":           {set("rms_norm_eps", 1e-320), []string{"rms_norm_eps", "1e-320"}},
+		"config too long":       {edit("config.json", func(b []byte) []byte { return append(b, make([]byte, 2<<20)...) }), []string{"config.json", "bytes"}},
+		"config a directory": {func(t *testing.T, dir string) {
+			remove("config.json")(t, dir)
+			must(t, os.Mkdir(filepath.Join(dir, "config.json"), 0o755))
+		}, []string{"config.json", "ordinary file"}},
+		"config many layers":   {linear("kda_layers", make([]int, 5000)), []string{"kda_layers", "5000"}},
+		"config zero experts":  {set("num_experts_per_token", 0), []string{"num_experts_per_token", "0"}},
+		"config more than all": {set("num_experts_per_token", 13), []string{"num_experts_per_token", "13"}},
+		"config tied":          {set("tie_word_embeddings", true), []string{"tie_word_embeddings"}},
+		"config other kernel":  {linear("short_conv_kernel_size", 3), []string{"short_conv_kernel_size", "want 4, got 3"}},
+		"config layer twice":   {linear("kda_layers", []int{1, 2, 3, 4}), []string{"linear_attn_config", "layer 3", "2 times"}},
+		"config layer missing": {linear("kda_layers", []int{1, 2}), []string{"linear_attn_config", "layer 4"}},
+		"config layer 99":      {linear("full_attn_layers", []int{3, 5, 99}), []string{"full_attn_layers", "99"}},
 		"config group size": {config(func(c map[string]any) {
 			c["quantization_config"].(map[string]any)["config_groups"].(map[string]any)["group_0"].(map[string]any)["weights"].(map[string]any)["group_size"] = 64
 		}), []string{"group_size", "want 32, got 64"}},
@@ -128,7 +136,12 @@ func TestBrokenSnapshots(t *testing.T) {
 			})(t, dir)
 		}, []string{"../model-00001-of-00003"}},
 
-		"no ranks":        {remove("tiktoken.model"), []string{"tiktoken.model"}},
+		"no ranks":       {remove("tiktoken.model"), []string{"tiktoken.model"}},
+		"ranks too long": {func(t *testing.T, dir string) { must(t, os.Truncate(filepath.Join(dir, "tiktoken.model"), 1<<40)) }, []string{"tiktoken.model", "bytes"}},
+		"ranks a directory": {func(t *testing.T, dir string) {
+			remove("tiktoken.model")(t, dir)
+			must(t, os.Mkdir(filepath.Join(dir, "tiktoken.model"), 0o755))
+		}, []string{"tiktoken.model", "ordinary file"}},
 		"rank missing":    {edit("tiktoken.model", func(b []byte) []byte { return cutLine(b, 100) }), []string{"tiktoken.model"}},
 		"rank twice":      {edit("tiktoken.model", func(b []byte) []byte { return append(b, cutTo(b, 1)...) }), []string{"tiktoken.model"}},
 		"rank not base64": {edit("tiktoken.model", func(b []byte) []byte { b[0] = '!'; return b }), []string{"tiktoken.model", "1"}},
@@ -194,7 +207,7 @@ func writeJSON(t *testing.T, file string, v any) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	for _, o := range []Options{{Model: "/no/such/model"}, {Model: "rig.go"}, {Threads: -1}} {
+	for _, o := range []Options{{Model: "/no/such/model"}, {Model: "rig.go"}, {Threads: -1}, {Threads: 1 << 40}} {
 		if r, err := Open(t.Context(), o); err == nil {
 			r.Close()
 			t.Errorf("%+v opened", o)

@@ -44,8 +44,10 @@ func (r *Rig) generate(ctx context.Context, q Request, rec *recorder, progress f
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	ids, err := r.prompt(q)
-	if err != nil {
+	ids, err := r.prompt(ctx, q)
+	if err != nil && err == ctx.Err() {
+		return r.finish(&Generation{PromptIDs: []int{}, IDs: []int{}, Finish: FinishInterrupted}, nil, begin), nil
+	} else if err != nil {
 		return nil, err
 	}
 	if progress == nil {
@@ -114,8 +116,9 @@ func (r *Rig) options(q Request) engine.GenerateOptions {
 // stopIDs are <|end_of_msg|>, config's eos_token_id, and [EOS], the id before it.
 func (r *Rig) stopIDs() []int { return []int{r.model.EOSTokenID, r.model.EOSTokenID - 1} }
 
-// prompt is the token ids that q asks for, checked.
-func (r *Rig) prompt(q Request) ([]int, error) {
+// prompt is the token ids that q asks for, checked. Encoding a long text ends early
+// when ctx does, or when the text outgrows the model.
+func (r *Rig) prompt(ctx context.Context, q Request) ([]int, error) {
 	var ids []int
 	if q.Continue != "" {
 		r.mu.Lock()
@@ -135,12 +138,14 @@ func (r *Rig) prompt(q Request) ([]int, error) {
 		for _, s := range q.Segments {
 			if s.Markup {
 				ids = append(ids, r.tok.EncodeMarkup(s.Text)...)
-			} else {
-				ids = append(ids, r.tok.Encode(s.Text)...)
+			} else if err := r.encode(ctx, &ids, s.Text); err != nil {
+				return nil, err
 			}
 		}
 	default:
-		ids = append(ids, r.tok.Encode(q.Prompt)...)
+		if err := r.encode(ctx, &ids, q.Prompt); err != nil {
+			return nil, err
+		}
 	}
 	if len(ids) == 0 {
 		return nil, &PromptError{"at least one token", "an empty prompt"}
@@ -154,6 +159,20 @@ func (r *Rig) prompt(q Request) ([]int, error) {
 		return nil, &engine.LengthError{Tokens: len(ids), Max: r.model.MaxPositionEmbeddings}
 	}
 	return ids, nil
+}
+
+// encode appends a text's tokens to ids.
+func (r *Rig) encode(ctx context.Context, ids *[]int, text string) error {
+	for part := range r.tok.EncodeParts(text) {
+		*ids = append(*ids, part...)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if n := len(*ids); n > r.model.MaxPositionEmbeddings {
+			return &PromptError{fmt.Sprintf("at most %d tokens, the model's positions", r.model.MaxPositionEmbeddings), fmt.Sprintf("a text of %d or more", n)}
+		}
+	}
+	return nil
 }
 
 // prefill computes what no kept state has of ids, and keeps the state at their end
@@ -204,7 +223,7 @@ func (r *Rig) finish(g *Generation, s *engine.Sequence, begin time.Time) *Genera
 	g.ID = r.kept.record(slices.Concat(g.PromptIDs, g.IDs))
 	g.Stats.PromptTokens, g.Stats.Tokens = len(g.PromptIDs), len(g.IDs)
 	g.Stats.LoadSeconds, r.loaded = r.loaded.Seconds(), 0
-	g.Stats.Loads = 1
+	g.Stats.Loads = r.loads
 	g.Stats.ElapsedSeconds = time.Since(begin).Seconds()
 	_, g.Stats.PeakRSSBytes = residentBytes()
 	return g
@@ -213,7 +232,7 @@ func (r *Rig) finish(g *Generation, s *engine.Sequence, begin time.Time) *Genera
 // Logits computes the row of logits after the prompt of q, and its n likeliest
 // tokens. The row must not be changed.
 func (r *Rig) Logits(ctx context.Context, q Request, n int) (top []TokenProb, logits []float32, err error) {
-	ids, err := r.prompt(q)
+	ids, err := r.prompt(ctx, q)
 	if err != nil {
 		return nil, nil, err
 	}

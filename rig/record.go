@@ -111,7 +111,7 @@ func (c *recorder) trace(g *Generation, computed int) *trace.Trace {
 // residual [layers,T,hidden], route_ids and route_weights [MoE layers,T,k] to a
 // safetensors file.
 func (r *Rig) Tensors(ctx context.Context, ids []int, file string) error {
-	if _, err := r.prompt(Request{IDs: ids}); err != nil {
+	if _, err := r.prompt(ctx, Request{IDs: ids}); err != nil {
 		return err
 	}
 	done, err := r.take(ctx)

@@ -24,6 +24,8 @@ import (
 	"deltafin/tokenizer"
 )
 
+const maxThreads = 1024
+
 // DefaultModel is the embedded model that an empty Options.Model means.
 const DefaultModel = "nano-k3"
 
@@ -36,6 +38,7 @@ type Rig struct {
 	model      *engine.Model
 	tok        *tokenizer.Tokenizer
 	loadTime   time.Duration
+	loads      int // of weights
 
 	turn   chan struct{} // holds one token: who has it computes
 	closed chan struct{} // closed by Close
@@ -81,6 +84,7 @@ func Open(ctx context.Context, o Options) (_ *Rig, err error) {
 	if r.model, err = engine.Load(config, r.snapshot, r.device); err != nil {
 		return nil, err
 	}
+	r.loads++
 	r.loadTime = time.Since(begin)
 	r.loaded = r.loadTime
 	r.turn <- struct{}{}
@@ -89,8 +93,8 @@ func Open(ctx context.Context, o Options) (_ *Rig, err error) {
 
 // find locates the model's files and names the model.
 func (r *Rig) find(o Options) (fs.FS, error) {
-	if o.Threads < 0 {
-		return nil, &engine.SettingError{Name: "threads", Want: "a count from 0 up (0 means one for each CPU)", Got: fmt.Sprint(o.Threads)}
+	if o.Threads < 0 || o.Threads > maxThreads {
+		return nil, &engine.SettingError{Name: "threads", Want: fmt.Sprintf("a count from 0 to %d (0 means one for each CPU)", maxThreads), Got: fmt.Sprint(o.Threads)}
 	}
 	name := o.Model
 	if name == "" {

@@ -311,6 +311,41 @@ func TestClosed(t *testing.T) {
 	}
 }
 
+// A damaged weight ends a request with an error that names the layer.
+func TestDamagedWeights(t *testing.T) {
+	dir := t.TempDir()
+	tensors := enginetest.Tensors(enginetest.Small(), 1)
+	must(t, enginetest.Write(dir, enginetest.Small(), 1, 1))
+	for i := range tensors {
+		if strings.HasSuffix(tensors[i].Name, "layers.3.input_layernorm.weight") {
+			tensors[i].Data[6], tensors[i].Data[7] = 0xc0, 0x7f // NaN in BF16
+		}
+	}
+	must(t, checkpoint.Write(filepath.Join(dir, "model.safetensors"), tensors, nil))
+	r, err := Open(t.Context(), Options{Model: dir})
+	must(t, err)
+	defer r.Close()
+	var value *engine.ValueError
+	if g, err := r.Generate(t.Context(), Request{IDs: []int{5, 6}, MaxTokens: 3}, nil); !errors.As(err, &value) || value.Layer != 3 {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
+// A text of many megabytes can be interrupted before its first pass.
+func TestInterruptedEncoding(t *testing.T) {
+	r := small(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	g, err := r.Generate(ctx, Request{Prompt: strings.Repeat("ab ", 5_000_000), MaxTokens: 1}, nil)
+	if err != nil || g.Finish != FinishInterrupted {
+		t.Errorf("%+v, %v", g, err)
+	}
+	var prompt *PromptError
+	if _, err := r.Generate(t.Context(), Request{Prompt: strings.Repeat("ab ", 5_000_000), MaxTokens: 1}, nil); !errors.As(err, &prompt) {
+		t.Errorf("a text longer than the model's positions: %v", err)
+	}
+}
+
 func TestLogits(t *testing.T) {
 	r := open(t)
 	top, row, err := r.Logits(t.Context(), Request{Prompt: "The capital of France is"}, 5)

@@ -77,8 +77,22 @@ func load(fsys fs.FS, dir string, vocab int) (*Tokenizer, error) {
 	return newTokenizer(tokens, names), nil
 }
 
+// maxFile bounds a tokenizer's files: K3's ranks are 2.8 MB.
+const maxFile = 64 << 20
+
 func readFile(fsys fs.FS, name, path string) ([]byte, error) {
-	data, err := fs.ReadFile(fsys, name)
+	info, err := fs.Stat(fsys, name) // before opening, which would wait on a pipe
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxFile) {
+		got := fmt.Sprintf("%d bytes", info.Size())
+		if !info.Mode().IsRegular() {
+			got = "mode " + info.Mode().String()
+		}
+		return nil, &FileError{File: path, Want: fmt.Sprintf("an ordinary file of at most %d bytes", maxFile), Got: got}
+	}
+	var data []byte
+	if err == nil {
+		data, err = fs.ReadFile(fsys, name)
+	}
 	if err != nil {
 		got := "an error reading it: " + err.Error()
 		if errors.Is(err, fs.ErrNotExist) {

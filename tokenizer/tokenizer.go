@@ -7,7 +7,10 @@
 // recommends.
 package tokenizer
 
-import "strings"
+import (
+	"iter"
+	"strings"
+)
 
 // SpecialCount is the number of special ids after the ranks.
 const SpecialCount = 256
@@ -33,11 +36,24 @@ type special struct {
 // "<|open|>" encodes as the characters it is written with. The empty text has no ids.
 func (t *Tokenizer) Encode(text string) []int {
 	ids := make([]int, 0, len(text)/3+1)
-	m := merger{t: t}
-	for slice := range t.slices(validUTF8(text)) {
-		ids = m.appendText(ids, slice)
+	for part := range t.EncodeParts(text) {
+		ids = append(ids, part...)
 	}
 	return ids
+}
+
+// EncodeParts gives the ids of Encode part by part, each of at most 400,000
+// characters, for a caller that may have to stop. A part is valid until the next.
+func (t *Tokenizer) EncodeParts(text string) iter.Seq[[]int] {
+	return func(yield func([]int) bool) {
+		m := merger{t: t}
+		var ids []int
+		for slice := range t.slices(validUTF8(text)) {
+			if ids = m.appendText(ids[:0], slice); !yield(ids) {
+				return
+			}
+		}
+	}
 }
 
 // EncodeMarkup gives the ids of trusted template text, in which the names of
