@@ -62,7 +62,7 @@ func (c chatCmd) Run(p *process) error {
 	}
 	defer r.Close()
 	if converse {
-		stop() // at the prompt Ctrl-C ends the conversation
+		stop() // each turn has its own
 		return c.converse(p, r, in, q)
 	}
 	defer stop()
@@ -113,12 +113,13 @@ func readMessages(p *process, name string) (*xtml.Input, error) {
 	var b []byte
 	var err error
 	if name == "-" {
+		name = "standard input"
 		b, err = io.ReadAll(p.stdin)
 	} else {
 		b, err = os.ReadFile(name)
 	}
 	if err != nil {
-		return nil, err
+		return nil, err // it names a file
 	}
 	in, err := xtml.ParseInput(b)
 	if err != nil {
@@ -139,39 +140,75 @@ func (c chatCmd) render(p *process, in *xtml.Input) error {
 	return p.printJSON(pairs)
 }
 
-// converse answers line after line until the input ends.
+// converse answers line after line until the input ends, or Ctrl-C at the prompt.
 func (c chatCmd) converse(p *process, r *rig.Rig, in *xtml.Input, q rig.Request) error {
-	lines := bufio.NewReader(p.stdin)
+	lines := readLines(p.stdin)
 	for {
-		if p.watched {
-			io.WriteString(p.stderr, "> ")
-		}
-		line, err := lines.ReadString('\n')
-		text := strings.TrimSpace(line)
-		if bad := checkUTF8(text); bad != nil {
-			fmt.Fprintln(p.stderr, bad)
-			text = ""
-		}
-		if text != "" {
-			in.Messages = append(in.Messages, xtml.User(text))
-			ctx, stop := p.interruptible()
-			message, err := c.answer(ctx, p, r, in, q)
-			stop()
-			if err != nil && !errors.Is(err, errInterrupted) {
-				return err
-			}
-			in.Messages = append(in.Messages, message)
-		}
+		ctx, stop := p.interruptible()
+		err := c.turn(ctx, p, r, in, q, lines)
+		stop()
 		if errors.Is(err, io.EOF) {
-			if p.watched {
-				io.WriteString(p.stderr, "\n")
-			}
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// line is one of the input's, or what came of reading it.
+type line struct {
+	text string
+	err  error
+}
+
+// readLines sends the lines of r as they are taken. The last has an error, at the
+// end io.EOF. Nothing can stop a read from a terminal, so the goroutine lives until
+// then, or as long as the process.
+func readLines(r io.Reader) <-chan line {
+	lines := make(chan line)
+	go func() {
+		for in := bufio.NewReader(r); ; {
+			text, err := in.ReadString('\n')
+			lines <- line{text, err}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return lines
+}
+
+// turn asks for a line and answers it. The error is io.EOF when the input has ended,
+// and errInterrupted when Ctrl-C came before the line; an answer that is interrupted
+// is no error.
+func (c chatCmd) turn(ctx context.Context, p *process, r *rig.Rig, in *xtml.Input, q rig.Request, lines <-chan line) error {
+	if p.watched {
+		io.WriteString(p.stderr, "> ")
+	}
+	var said line
+	select {
+	case said = <-lines:
+	case <-ctx.Done():
+		said.err = errInterrupted
+	}
+	if said.err != nil && p.watched {
+		io.WriteString(p.stderr, "\n") // after the prompt, or what was typed
+	}
+	text := strings.TrimSpace(said.text)
+	if bad := checkUTF8(text); bad != nil {
+		fmt.Fprintln(p.stderr, bad)
+		text = ""
+	}
+	if text != "" {
+		in.Messages = append(in.Messages, xtml.User(text))
+		message, err := c.answer(ctx, p, r, in, q)
+		if err != nil && !errors.Is(err, errInterrupted) {
+			return err
+		}
+		in.Messages = append(in.Messages, message)
+	}
+	return said.err
 }
 
 // answer generates the next message of the conversation and prints it as it comes.
@@ -187,7 +224,13 @@ func (c chatCmd) answer(ctx context.Context, p *process, r *rig.Rig, in *xtml.In
 	}
 	parser := xtml.NewParser(specials, r.Tokenizer().NewDecoder(), in.NoThinking)
 	status, began := p.status(), time.Now()
-	said := ""
+	said, thought := "", "" // the last piece of each
+	endThought := func() {
+		if thought != "" && !strings.HasSuffix(thought, "\n") {
+			io.WriteString(p.stderr, "\n")
+		}
+		thought = ""
+	}
 	show := func(events []xtml.Event) {
 		if len(events) == 0 || c.JSON {
 			return
@@ -196,11 +239,14 @@ func (c chatCmd) answer(ctx context.Context, p *process, r *rig.Rig, in *xtml.In
 		for _, e := range events {
 			switch e.Kind {
 			case xtml.Thinking:
+				thought = e.Text
 				io.WriteString(p.stderr, p.faint(e.Text))
 			case xtml.Response:
+				endThought()
 				said = e.Text
 				p.print(e.Text)
 			case xtml.ToolCall:
+				endThought()
 				said = "\n"
 				p.printf("%s %s\n", e.Call.Name, e.Call.Arguments)
 			}
@@ -214,9 +260,11 @@ func (c chatCmd) answer(ctx context.Context, p *process, r *rig.Rig, in *xtml.In
 	})
 	status.clear()
 	if err != nil {
+		endThought()
 		return xtml.Message{}, err
 	}
 	show(parser.Finish())
+	endThought()
 	message := parser.Message()
 	if c.JSON {
 		g.Text = message.Text()

@@ -25,6 +25,7 @@ type commands struct {
 	Tokenize  tokenizeCmd  `cmd:"" help:"Turn text into token ids, and back."`
 	Trace     traceCmd     `cmd:"" help:"Record which experts each token uses."`
 	Version   versionCmd   `cmd:"" help:"Print the version, the commit and what computes."`
+	Help      helpCmd      `cmd:"" help:"Explain a command, as its --help does."`
 	CellChild cellChildCmd `cmd:"" hidden:"" help:"Run cells for a kernel (the kernel starts this)."`
 }
 
@@ -69,11 +70,6 @@ func run(p *process, args []string) int {
 		p.print(overview)
 		return p.exit("", nil)
 	}
-	for _, arg := range args { // the parser would replace what is not UTF-8
-		if err := checkUTF8(arg); err != nil {
-			return p.exit("", err)
-		}
-	}
 	var grammar commands
 	helped := false // kong calls Exit after it has printed --help
 	parser, err := kong.New(&grammar,
@@ -88,6 +84,15 @@ func run(p *process, args []string) int {
 	if err != nil {
 		panic(err) // the grammar above is wrong
 	}
+	for _, arg := range args { // the parser would replace what is not UTF-8
+		if err := checkUTF8(arg); err != nil {
+			command := ""
+			if findCommand(parser, args[0]) != nil {
+				command = args[0]
+			}
+			return p.exit(command, err)
+		}
+	}
 	parsed, err := parser.Parse(args)
 	if helped {
 		return p.exit("", nil)
@@ -97,6 +102,16 @@ func run(p *process, args []string) int {
 		return p.exit(command, usagef("%s", sentence(command, err)))
 	}
 	return p.exit(parsed.Selected().Name, parsed.Run())
+}
+
+// findCommand is the command of that name, or nil.
+func findCommand(parser *kong.Kong, name string) *kong.Node {
+	for _, node := range parser.Model.Children {
+		if node.Name == name {
+			return node
+		}
+	}
+	return nil
 }
 
 // commandOf names the command whose arguments kong refused, or "".

@@ -22,7 +22,7 @@ func (generateCmd) Help() string {
 
     deltafin generate "The capital of France is"
     deltafin generate - --max-tokens 200 --temperature 0.8 --seed 7 < prompt.txt
-    deltafin generate --ids 1008,10484 --json`
+    deltafin generate --ids 1046,1326,289,6434,277 --json`
 }
 
 func (c generateCmd) Run(p *process) error {
@@ -74,24 +74,48 @@ func (c generateCmd) Run(p *process) error {
 	return nil
 }
 
-// summarize says on a terminal how a generation went.
-func (p *process) summarize(g *rig.Generation) {
-	if !p.watched {
-		return
-	}
+// summary is how a generation went, in one line.
+func summary(g *rig.Generation) string {
 	s := g.Stats
-	line := fmt.Sprintf("%d tokens after %d", s.Tokens, s.PromptTokens)
+	var line string
+	known := s.ReusedTokens + s.PrefilledTokens
+	switch {
+	case known < s.PromptTokens: // only an interrupt leaves tokens of the prompt
+		line = fmt.Sprintf("%d of %s computed", known, count(s.PromptTokens, "prompt token"))
+	case s.Tokens == 0:
+		line = count(s.PromptTokens, "prompt token")
+	default:
+		line = fmt.Sprintf("%s after %d", count(s.Tokens, "token"), s.PromptTokens)
+	}
 	if s.ReusedTokens > 0 {
 		line += fmt.Sprintf(" (%d kept)", s.ReusedTokens)
 	}
-	if s.Tokens > 0 {
+	switch {
+	case s.Tokens == 1:
+		line += fmt.Sprintf(", in %.2f s", s.TTFTSeconds)
+	case s.Tokens > 1:
 		line += fmt.Sprintf(", first in %.2f s, then %.1f tokens/s", s.TTFTSeconds, s.DecodeTokensPerS)
 	}
 	if s.LoadSeconds > 0 {
 		line += fmt.Sprintf(", loaded in %.2f s", s.LoadSeconds)
 	}
-	if g.Finish == rig.FinishInterrupted {
+	switch g.Finish {
+	case rig.FinishStop:
+		line += ", ended by the model"
+	case rig.FinishStopString:
+		line += ", ended by a stop text"
+	case rig.FinishLength:
+		line += ", ended by the limit"
+	case rig.FinishInterrupted:
 		line += ", interrupted"
 	}
-	fmt.Fprintln(p.stderr, p.faint(line))
+	return line
+}
+
+// summarize says on a terminal how a generation went.
+func (p *process) summarize(g *rig.Generation) {
+	if !p.watched {
+		return
+	}
+	fmt.Fprintln(p.stderr, p.faint(summary(g)))
 }

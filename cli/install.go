@@ -6,8 +6,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"deltafin/kernelspec"
+	"deltafin/rig"
 )
 
 // placeFlags say where Jupyter looks for the kernel.
@@ -18,22 +20,69 @@ type placeFlags struct {
 	Name      string `default:"deltafin" help:"By what name front ends ask for the kernel."`
 }
 
-// kernels is the directory that holds kernels there.
-func (f placeFlags) kernels(p *process) (string, error) {
+// place is a directory of kernels.
+type place struct {
+	kernels string
+	prefix  string // absolute; "" for the user's directory
+	asked   bool   // prefix is what a Python said, for no environment is active
+}
+
+// place is the directory that holds kernels there.
+func (f placeFlags) place(p *process) (place, error) {
 	home, _ := os.UserHomeDir() // without one, UserDir says so where it matters
 	system := kernelspec.System{OS: runtime.GOOS, Home: home, Getenv: p.env}
-	prefix := f.Prefix
+	at := place{prefix: f.Prefix}
+	var err error
 	if f.SysPrefix {
-		var err error
-		if prefix, err = kernelspec.SysPrefix(system, askPython); err != nil {
-			return "", err
+		at.prefix, err = kernelspec.SysPrefix(system, func(program string) (string, error) {
+			at.asked = true
+			return askPython(program)
+		})
+		if err != nil {
+			return place{}, err
 		}
 	}
-	if prefix == "" {
-		return kernelspec.UserDir(system)
+	if at.prefix == "" {
+		at.kernels, err = kernelspec.UserDir(system)
+		return at, err
 	}
-	abs, err := filepath.Abs(prefix)
-	return kernelspec.PrefixDir(abs), err
+	if at.prefix, err = filepath.Abs(at.prefix); err != nil {
+		return place{}, err
+	}
+	at.kernels = kernelspec.PrefixDir(at.prefix)
+	return at, nil
+}
+
+// note is what a user should know of the place, or "".
+func (at place) note(p *process) string {
+	switch {
+	case at.asked:
+		return fmt.Sprintf("It is for the Python under %s: no environment is active (VIRTUAL_ENV and CONDA_PREFIX are not set).\n", at.prefix)
+	case at.prefix != "" && !at.searched(p):
+		return fmt.Sprintf("There is no Python under %s: Jupyter looks there only when JUPYTER_PATH names\n  %s\n", at.prefix, at.data())
+	}
+	return ""
+}
+
+// data is Jupyter's data directory under the prefix.
+func (at place) data() string { return filepath.Join(at.prefix, "share", "jupyter") }
+
+// searched says whether a Jupyter looks under the prefix: that of a Python there,
+// any that JUPYTER_PATH sends there, or every one on a system where the place is
+// the system's.
+func (at place) searched(p *process) bool {
+	if runtime.GOOS != "windows" && (at.prefix == "/usr" || at.prefix == "/usr/local") {
+		return true
+	}
+	if slices.Contains(filepath.SplitList(p.env("JUPYTER_PATH")), at.data()) {
+		return true
+	}
+	for _, python := range []string{"bin/python3", "bin/python", "python.exe", "Scripts/python.exe"} {
+		if _, err := os.Stat(filepath.Join(at.prefix, filepath.FromSlash(python))); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // askPython runs a program with the first Python of the search path.
@@ -78,23 +127,25 @@ func (c installCmd) Run(p *process) error {
 		return err
 	}
 	if c.Model != "" { // DELTAFIN_MODEL is read anew by each kernel
-		model := c.Model
-		if info, err := os.Stat(model); err != nil || !info.IsDir() {
-			return fmt.Errorf("--model %s: want the directory of a K3 snapshot, found none", model)
-		}
-		if model, err = filepath.Abs(model); err != nil {
+		if _, err := rig.LoadTokenizer(options); err != nil {
 			return err
+		}
+		model := c.Model
+		if model != rig.DefaultModel {
+			if model, err = filepath.Abs(model); err != nil {
+				return err
+			}
 		}
 		spec.Args = append(spec.Args, "--model", model)
 	}
 	if options.Threads > 0 {
 		spec.Args = append(spec.Args, "--threads", fmt.Sprint(options.Threads))
 	}
-	kernels, err := c.kernels(p)
+	at, err := c.place(p)
 	if err != nil {
 		return err
 	}
-	dir, err := kernelspec.Install(kernels, spec)
+	dir, err := kernelspec.Install(at.kernels, spec)
 	if err != nil {
 		return err
 	}
@@ -102,6 +153,6 @@ func (c installCmd) Run(p *process) error {
 	if shown == "" {
 		shown = "Go (deltafin)"
 	}
-	p.printf("installed %s\n\nOpen it:\n  jupyter lab                          and choose %q\n  jupyter console --kernel %s\n", dir, shown, c.Name)
+	p.printf("installed %s\n%s\nOpen it:\n  jupyter lab                          and choose %q\n  jupyter console --kernel %s\n", dir, at.note(p), shown, c.Name)
 	return nil
 }

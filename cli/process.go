@@ -70,6 +70,14 @@ func (p *process) printJSON(v any) error {
 	return e.Encode(v)
 }
 
+// count is n with the noun, in the plural where it is due.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // faint marks text for standard error as secondary, on a terminal with colours.
 func (p *process) faint(text string) string {
 	if !p.coloured {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"strconv"
@@ -46,7 +47,7 @@ func readText(p *process, arg string) (string, error) {
 	if arg == "-" {
 		b, err := io.ReadAll(p.stdin)
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("standard input: %w", err)
 		}
 		text = string(b)
 	}

@@ -27,7 +27,7 @@ func (tokenizeCmd) Help() string {
 	return `Special tokens are never recognised in the text. Examples:
 
     deltafin tokenize "The capital of France is"
-    deltafin tokenize --decode 785,3907,302
+    deltafin tokenize --decode 1046,1326,289,6434,277
     deltafin tokenize --jsonl --pieces < texts.jsonl > ids.jsonl`
 }
 
@@ -135,7 +135,7 @@ func (c tokenizeCmd) lines(p *process, t *tokenizer.Tokenizer) error {
 	for number := 1; ; number++ {
 		line, readErr := in.ReadBytes('\n')
 		if readErr != nil && !errors.Is(readErr, io.EOF) {
-			return readErr
+			return fmt.Errorf("standard input: %w", readErr)
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
 			answer, err := c.line(t, line)

@@ -13,11 +13,11 @@ func (uninstallCmd) Help() string {
 }
 
 func (c uninstallCmd) Run(p *process) error {
-	kernels, err := c.kernels(p)
+	at, err := c.place(p)
 	if err != nil {
 		return err
 	}
-	dir, err := kernelspec.Uninstall(kernels, c.Name)
+	dir, err := kernelspec.Uninstall(at.kernels, c.Name)
 	if err != nil {
 		return err
 	}
