@@ -401,14 +401,19 @@ func TestServices(t *testing.T) {
 	// Far more events than may be on their way at once.
 	expect(t, h, `Say(strings.Repeat("w ", 5000)).Tokens`, "stdout:"+strings.Repeat("w ", 5000)+"|result:5000")
 	ctx, cancel := context.WithCancel(context.Background())
+	r := newRecord()
 	done := make(chan *kernel.CellError, 1)
-	go func() { done <- h.Execute(ctx, kernel.Cell{Code: `p := Say("some FOREVER")`}, newRecord()) }()
+	go func() {
+		done <- h.Execute(ctx, kernel.Cell{Code: "p := Say(\"some FOREVER\")\nfmt.Println(\"rest\")"}, r)
+	}()
 	<-l.started
 	cancel()
 	<-l.cancelled
-	if e := <-done; e == nil || e.Name != "interrupted" {
-		t.Fatalf("%+v", e)
+	if e := <-done; e == nil || e.Name != "interrupted" || r.text() != "stdout:some " {
+		t.Fatalf("%+v, %q", e, r.text())
 	}
+	// The statement that was interrupted has its value.
+	expect(t, h, "p", "result:partial (1 tokens)")
 }
 
 func TestServiceErrors(t *testing.T) {

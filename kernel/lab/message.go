@@ -3,6 +3,8 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 )
 
 // Message is one turn of a chat.
@@ -12,6 +14,41 @@ type Message struct {
 	Thinking string `json:"thinking,omitempty"` // of an assistant: what came before its response
 
 	params *Params // of With: not a turn but the settings
+}
+
+// String is who speaks and what is said; of With, the settings.
+func (m Message) String() string {
+	switch {
+	case m.params != nil:
+		return "With(" + m.params.String() + ")"
+	case m.Thinking != "":
+		return m.Role + ": (" + m.Thinking + ") " + m.Text
+	}
+	return m.Role + ": " + m.Text
+}
+
+// String is the settings that are not zero, as Go has them.
+func (p Params) String() string {
+	var set []string
+	v := reflect.ValueOf(p)
+	for i := range v.NumField() {
+		if v.Field(i).IsZero() {
+			continue
+		}
+		text := ""
+		switch x := v.Field(i).Interface().(type) {
+		case *Generation:
+			text = "generation " + x.ID
+		case func(Token):
+			text = "func"
+		case uint64:
+			text = fmt.Sprint(x)
+		default:
+			text = fmt.Sprintf("%#v", x)
+		}
+		set = append(set, v.Type().Field(i).Name+": "+text)
+	}
+	return "Params{" + strings.Join(set, ", ") + "}"
 }
 
 // User is what a user says in a Chat.

@@ -103,6 +103,13 @@ func (l *Lab) Progress(total int) *ProgressBar {
 	return b
 }
 
+// String is the bar as text.
+func (b *ProgressBar) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return fmt.Sprint(b.progress.DisplayBundle().Data[display.MIMEText])
+}
+
 // Add says that n more steps are done.
 func (b *ProgressBar) Add(n int) {
 	b.mu.Lock()
