@@ -52,7 +52,6 @@ const outside = `
 	github.com/go-zeromq/zmq4           kernel kernel/zmtp kernel/kerneltest
 	github.com/traefik/yaegi            kernel/cell kernel/lab_test
 	github.com/klauspost/compress       models models/pack
-	github.com/go-analyze/charts        kernel/display
 	golang.org/x/sys                    checkpoint metal/cpu rig kernel/cell
 	golang.org/x/text                   kernel/display
 	github.com/google/go-cmp            test

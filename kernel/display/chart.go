@@ -4,11 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/go-analyze/charts"
 )
 
 // maxCells bounds what a chart holds, so that a wrong variable in a cell doesn't
@@ -61,9 +58,10 @@ type plot struct {
 	labels              []string
 	numbered            bool // labels are 0, 1, 2, …
 	series              []Series
+	alt                 string // what it shows, in a sentence
 }
 
-func newPlot(title, label, value string, labels []string, series []Series) (plot, error) {
+func newPlot(kind, title, label, value string, labels []string, series []Series) (plot, error) {
 	p := plot{title: title, label: label, value: value, numbered: labels == nil, series: series}
 	if len(series) == 0 || len(series[0].Values) == 0 {
 		return p, errors.New("display: want values for a chart, got none")
@@ -84,6 +82,7 @@ func newPlot(title, label, value string, labels []string, series []Series) (plot
 		for i := range n {
 			p.labels = append(p.labels, strconv.Itoa(i))
 		}
+		p.alt = p.describe(kind)
 		return p, nil
 	}
 	if len(labels) != n {
@@ -97,13 +96,46 @@ func newPlot(title, label, value string, labels []string, series []Series) (plot
 		}
 		p.labels = append(p.labels, l)
 	}
+	p.alt = p.describe(kind)
 	return p, nil
+}
+
+// describe says what a chart shows to who doesn't see it.
+func (p plot) describe(kind string) string {
+	low, high := math.Inf(1), math.Inf(-1)
+	var names []string
+	for _, s := range p.series {
+		if s.Name != "" {
+			names = append(names, s.Name)
+		}
+		for _, v := range s.Values {
+			if drawn(v) {
+				low, high = min(low, v), max(high, v)
+			}
+		}
+	}
+	s := fmt.Sprintf("%s of %s by %s, from %s to %s", kind, orElse(p.value, "values"), orElse(p.label, "position"), p.labels[0], p.labels[len(p.labels)-1])
+	if len(names) > 1 {
+		s += ", of " + strings.Join(names, ", ")
+	}
+	if low <= high {
+		s += fmt.Sprintf("; values from %s to %s", number(low), number(high))
+	}
+	return altText(p.title, s)
+}
+
+// altText is a chart's title and then what it shows, in one line.
+func altText(title, shows string) string {
+	if title != "" {
+		shows = strings.ReplaceAll(title, "\n", ", ") + ": " + shows
+	}
+	return visible(shows)
 }
 
 // DisplayBundle gives Vega-Lite, SVG and a text of bars. A chart that can't be
 // drawn, because its series differ in length, say, displays as the reason.
 func (c Bars) DisplayBundle() Bundle {
-	p, err := newPlot(c.Title, c.Label, c.Value, c.Labels, c.Series)
+	p, err := newPlot("bar chart", c.Title, c.Label, c.Value, c.Labels, c.Series)
 	if err != nil {
 		return Text(err.Error())
 	}
@@ -115,16 +147,12 @@ func (c Bars) DisplayBundle() Bundle {
 		encoding = map[string]any{"y": labels, "x": values}
 		size[1] = map[string]any{"step": 18}
 	}
-	svg, err := c.svg(p)
-	if err != nil {
-		return Text(err.Error())
-	}
-	return chartBundle(c.text(p), p.vega("bar", encoding, size), svg)
+	return chartBundle(c.text(p), p.vega("bar", encoding, size), c.svg(p), p.alt)
 }
 
 // DisplayBundle gives Vega-Lite, SVG and a text of one small line a series.
 func (c Lines) DisplayBundle() Bundle {
-	p, err := newPlot(c.Title, c.Label, c.Value, c.Labels, c.Series)
+	p, err := newPlot("line chart", c.Title, c.Label, c.Value, c.Labels, c.Series)
 	if err != nil {
 		return Text(err.Error())
 	}
@@ -132,18 +160,19 @@ func (c Lines) DisplayBundle() Bundle {
 	if p.numbered {
 		x = map[string]any{"field": "x", "type": "quantitative", "title": c.Label, "scale": map[string]any{"nice": false}, "axis": map[string]any{"grid": false, "tickMinStep": 1}}
 	}
-	y := map[string]any{"field": "y", "type": "quantitative", "title": c.Value}
-	svg, err := c.svg(p)
-	if err != nil {
-		return Text(err.Error())
-	}
-	return chartBundle(c.text(p), p.vega("line", map[string]any{"x": x, "y": y}, [2]any{plotWidth, plotHeight}), svg)
+	y := map[string]any{"field": "y", "type": "quantitative", "title": c.Value, "scale": map[string]any{"zero": false}, "axis": map[string]any{"tickCount": 5}}
+	return chartBundle(c.text(p), p.vega("line", map[string]any{"x": x, "y": y}, [2]any{plotWidth, plotHeight}), c.svg(p), p.alt)
 }
 
-func chartBundle(text string, vega any, svg string) Bundle {
+// chartBundle makes a chart's bundle. alt is for pages that show the SVG as an image,
+// which has no text for who doesn't see it.
+func chartBundle(text string, vega any, svg, alt string) Bundle {
 	return Bundle{
-		Data:     map[string]any{MIMEText: text, MIMEVegaLite: vega, MIMESVG: svg},
-		Metadata: map[string]any{MIMEVegaLite: map[string]any{"embed_options": map[string]any{"renderer": "canvas"}}},
+		Data: map[string]any{MIMEText: text, MIMEVegaLite: vega, MIMESVG: svg},
+		Metadata: map[string]any{
+			MIMEVegaLite: map[string]any{"embed_options": map[string]any{"renderer": "canvas"}},
+			MIMESVG:      map[string]any{"alt": alt},
+		},
 	}
 }
 
@@ -225,140 +254,6 @@ func vegaSpec(title string, size [2]any, values any, transform []any) map[string
 		spec["title"] = t
 	}
 	return spec
-}
-
-// theme has the charts library draw in this package's colours.
-func theme() charts.ColorPalette {
-	var series []charts.Color
-	for _, c := range palette {
-		series = append(series, charts.ColorFromHex(c))
-	}
-	text := charts.ColorFromHex(gray)
-	grid := text
-	grid.A = 64
-	return charts.MakeTheme(charts.ThemeOption{
-		AxisStrokeColor: text, AxisSplitLineColor: grid, TextColor: text,
-		BackgroundColor: charts.ColorTransparent, SeriesColors: series,
-	})
-}
-
-var axisFont = charts.NewFontStyleWithSize(11)
-
-func (p plot) titles(title *charts.TitleOption, legend *charts.LegendOption) {
-	first, rest, _ := strings.Cut(p.title, "\n")
-	title.Text, title.Subtext = visible(first), visible(rest)
-	title.FontStyle = charts.NewFontStyleWithSize(13)
-	title.SubtextFontStyle = axisFont
-	legend.Show = charts.Ptr(len(p.series) > 1)
-	for _, s := range p.series {
-		legend.SeriesNames = append(legend.SeriesNames, visible(s.Name))
-	}
-	legend.FontStyle = axisFont
-	legend.Offset.Left = "right"
-}
-
-// drawable is s with the charts library's mark for values that are not drawn.
-func drawable(s Series) []float64 {
-	values := make([]float64, len(s.Values))
-	for i, v := range s.Values {
-		if !drawn(v) {
-			v = charts.GetNullValue()
-		}
-		values[i] = v
-	}
-	return values
-}
-
-func (c Bars) svg(p plot) (string, error) {
-	o := charts.BarChartOption{Theme: theme(), Padding: charts.NewBoxEqual(12), Horizontal: c.Horizontal, StackSeries: charts.Ptr(len(c.Series) > 1), ValueFormatter: number}
-	low, high := make([]float64, len(p.labels)), make([]float64, len(p.labels))
-	for _, s := range c.Series {
-		values := drawable(s)
-		for i, v := range s.Values {
-			if drawn(v) {
-				low[i] += min(v, 0)
-				high[i] += max(v, 0)
-			}
-		}
-		if c.Horizontal { // the library draws from the bottom up
-			slices.Reverse(values)
-		}
-		o.SeriesList = append(o.SeriesList, charts.BarSeries{Values: values})
-	}
-	p.titles(&o.Title, &o.Legend)
-	if len(c.Series) > 1 {
-		// The library begins a stack's axis one below its least value unless that is
-		// zero or less; a last part without height makes it so.
-		o.SeriesList = append(o.SeriesList, charts.BarSeries{Values: make([]float64, len(p.labels))})
-	}
-	height := plotHeight + 80
-	o.CategoryAxis = charts.CategoryAxisOption{Title: visible(c.Label), Labels: p.labels, LabelFontStyle: axisFont, TitleFontStyle: axisFont, LabelCount: labelCount(len(p.labels))}
-	if c.Horizontal {
-		height = 100 + 22*len(p.labels)
-		o.CategoryAxis.Labels = slices.Clone(p.labels)
-		slices.Reverse(o.CategoryAxis.Labels)
-		o.CategoryAxis.LabelCount = len(p.labels)
-	}
-	from, to, count := niceRange(slices.Min(low), slices.Max(high))
-	o.ValueAxis = []charts.ValueAxisOption{{
-		Title: visible(c.Value), Min: &from, Max: &to, LabelCount: count, RangeValuePaddingScale: charts.Ptr(0.0),
-		LabelFontStyle: axisFont, TitleFontStyle: axisFont, ValueFormatter: number,
-	}}
-	return renderSVG(height, func(painter *charts.Painter) error { return painter.BarChart(o) })
-}
-
-func (c Lines) svg(p plot) (string, error) {
-	o := charts.LineChartOption{Theme: theme(), Padding: charts.NewBoxEqual(12), LineStrokeWidth: 1.5, Symbol: charts.Symbol{Shape: charts.SymbolNone}, ValueFormatter: number}
-	for _, s := range c.Series {
-		o.SeriesList = append(o.SeriesList, charts.LineSeries{Values: drawable(s)})
-	}
-	p.titles(&o.Title, &o.Legend)
-	o.XAxis = charts.XAxisOption{Title: visible(c.Label), Labels: p.labels, LabelFontStyle: axisFont, TitleFontStyle: axisFont, BoundaryGap: charts.Ptr(false), LabelCount: labelCount(len(p.labels))}
-	o.YAxis = []charts.YAxisOption{{Title: visible(c.Value), LabelFontStyle: axisFont, TitleFontStyle: axisFont, ValueFormatter: number, LabelCount: 5}}
-	return renderSVG(plotHeight+80, func(painter *charts.Painter) error { return painter.LineChart(o) })
-}
-
-// labelCount is how many of n labels to write below a chart.
-func labelCount(n int) int {
-	if n <= 24 {
-		return n
-	}
-	return 16
-}
-
-// niceRange widens low to high, which include 0, to multiples of 1, 2 or 5 × 10ⁿ,
-// four to eight of them, and counts the ticks.
-func niceRange(low, high float64) (from, to float64, ticks int) {
-	if low == high {
-		return 0, 1, 2
-	}
-	if width := high - low; width < 1e-300 || math.IsInf(width, 1) { // a step of it would be 0 or infinite
-		return low, high, 2
-	}
-	step := math.Pow(10, math.Floor(math.Log10((high-low)/4)))
-	switch over := (high - low) / 4 / step; {
-	case over >= 5:
-		step *= 5
-	case over >= 2:
-		step *= 2
-	}
-	first, last := math.Floor(low/step), math.Ceil(high/step)
-	return first * step, last * step, int(last-first) + 1
-}
-
-// renderSVG draws on a canvas of the usual width. The result has a size of its
-// own, which viewers that place it without one need.
-func renderSVG(height int, draw func(*charts.Painter) error) (string, error) {
-	width := plotWidth + 80
-	painter := charts.NewPainter(charts.PainterOptions{OutputFormat: charts.ChartOutputSVG, Width: width, Height: height, Theme: theme()})
-	if err := draw(painter); err != nil {
-		return "", fmt.Errorf("display: chart: %w", err)
-	}
-	svg, err := painter.Bytes()
-	if err != nil {
-		return "", fmt.Errorf("display: chart: %w", err)
-	}
-	return strings.Replace(string(svg), "<svg ", fmt.Sprintf(`<svg width="%d" height="%d" `, width, height), 1), nil
 }
 
 func orElse(s, other string) string {

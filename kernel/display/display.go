@@ -4,11 +4,12 @@
 // Every chart comes in three forms. application/vnd.vegalite.v5+json is drawn by
 // JupyterLab itself, with tooltips; image/svg+xml is for viewers that don't
 // (nbconvert, editors, plain files); text/plain is for a terminal of 80 columns.
-// Bars and lines get their SVG from github.com/go-analyze/charts. It draws heat
-// maps too, but only with cells of at least two pixels, each an element of its
-// own, on a linear scale of one hue: 92 layers of 896 experts would not fit. So a
-// heat map's SVG is one PNG with a pixel a cell, from image/png, and the few
-// lines of axes and legend around it that heatmap.go writes.
+// SVG is written here: a bar chart or a line is a path for each series, a heat map
+// one PNG with a pixel a cell, from image/png, with axes and keys around it. So 92
+// layers of 896 experts fit a notebook, and charts of all kinds look alike.
+//
+// Pictures have a description for readers who don't see them: in the SVG itself, and
+// as "alt" in the metadata of their MIME type, where nbconvert's templates read it.
 //
 // Colours: text and axes are a grey that reads on white and on near black, and
 // backgrounds are transparent, since a front end's theme is not known here and an
@@ -105,7 +106,7 @@ func Image(m image.Image) (Bundle, error) {
 	}
 	size := m.Bounds().Size()
 	b := bundle(fmt.Sprintf("image, %d × %d", size.X, size.Y), MIMEPNG, base64.StdEncoding.EncodeToString(buf.Bytes()))
-	b.Metadata[MIMEPNG] = map[string]any{"width": size.X, "height": size.Y}
+	b.Metadata[MIMEPNG] = map[string]any{"width": size.X, "height": size.Y, "alt": b.Data[MIMEText]}
 	return b, nil
 }
 
@@ -114,11 +115,15 @@ func ImageFile(data []byte) (Bundle, error) {
 	config, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if err == nil {
 		text := fmt.Sprintf("image, %d × %d", config.Width, config.Height)
-		return bundle(text, "image/"+format, base64.StdEncoding.EncodeToString(data)), nil
+		b := bundle(text, "image/"+format, base64.StdEncoding.EncodeToString(data))
+		b.Metadata["image/"+format] = map[string]any{"alt": text}
+		return b, nil
 	}
 	start := data[:min(len(data), 1024)]
 	if bytes.Contains(start, []byte("<svg")) {
-		return bundle("image, SVG", MIMESVG, strings.ToValidUTF8(string(data), "\ufffd")), nil
+		b := bundle("image, SVG", MIMESVG, strings.ToValidUTF8(string(data), "\ufffd"))
+		b.Metadata[MIMESVG] = map[string]any{"alt": b.Data[MIMEText]}
+		return b, nil
 	}
 	return Bundle{}, fmt.Errorf("display: want a PNG, JPEG, GIF or SVG image, got %d bytes that begin %.16q", len(data), start)
 }

@@ -59,7 +59,9 @@ func (h Heatmap) DisplayBundle() Bundle {
 			h.RowLabels = append(h.RowLabels, i)
 		}
 	}
-	return chartBundle(h.text(), h.vega(), h.svg())
+	alt := altText(h.Title, fmt.Sprintf("heat map of %s, %d %ss by %d %ss; at most %d", h.Value,
+		len(h.Counts), orElse(h.Row, "row"), len(h.Counts[0]), orElse(h.Column, "column"), h.largest()))
+	return chartBundle(h.text(), h.vega(), h.svg(alt), alt)
 }
 
 func (h Heatmap) check() error {
@@ -115,16 +117,17 @@ func (h Heatmap) vega() map[string]any {
 		map[string]any{"calculate": fmt.Sprintf("sequence(%d)", len(h.Counts[0])), "as": "column"},
 		map[string]any{"flatten": []string{"column", "n"}},
 		map[string]any{"filter": "datum.n > 0"},
-		map[string]any{"calculate": "datum.column + 1", "as": "next"},
+		map[string]any{"calculate": "datum.column - 0.5", "as": "from"},
+		map[string]any{"calculate": "datum.column + 0.5", "as": "to"},
 		map[string]any{"calculate": "datum.n / datum.total", "as": "share"},
 	}
 	spec := vegaSpec(h.Title, [2]any{plotWidth, h.cellHeight() * len(h.Counts)}, records, transform)
 	spec["config"].(map[string]any)["view"] = map[string]any{"stroke": nil, "fill": gray, "fillOpacity": 0.12}
 	spec["mark"] = map[string]any{"type": "rect", "strokeWidth": 0}
 	spec["encoding"] = map[string]any{
-		"x": map[string]any{"field": "column", "type": "quantitative", "title": column,
-			"scale": map[string]any{"domain": []int{0, len(h.Counts[0])}, "nice": false, "padding": 0}, "axis": map[string]any{"grid": false, "format": "d", "values": columnTicks(len(h.Counts[0]))}},
-		"x2": map[string]any{"field": "next"},
+		"x": map[string]any{"field": "from", "type": "quantitative", "title": column,
+			"scale": map[string]any{"domain": []float64{-0.5, float64(len(h.Counts[0])) - 0.5}, "nice": false, "padding": 0}, "axis": map[string]any{"grid": false, "format": "d", "values": columnTicks(len(h.Counts[0]))}},
+		"x2": map[string]any{"field": "to"},
 		"y": map[string]any{"field": "row", "type": "ordinal", "title": row,
 			"scale": map[string]any{"domain": h.RowLabels, "padding": 0}, "axis": map[string]any{"labelOverlap": true}},
 		"color": map[string]any{"field": "n", "type": "quantitative", "title": h.Value,
@@ -167,18 +170,9 @@ func level(v, most int64) float64 {
 
 // svg places the cells as a PNG of a pixel a cell, which viewers scale up without
 // smoothing, and draws axes and legend around it.
-func (h Heatmap) svg() string {
+func (h Heatmap) svg(alt string) string {
 	rows, cols, most := len(h.Counts), len(h.Counts[0]), h.largest()
-	const left, right = 64, 96
-	top := 12
-	lines := []string{}
-	if h.Title != "" {
-		lines = strings.Split(h.Title, "\n")
-		top = 16 + 18*len(lines)
-	}
-	height := h.cellHeight() * rows
-	bottom := top + height
-
+	const right = 96
 	cells := image.NewPaletted(image.Rect(0, 0, cols, rows), color.Palette{color.RGBA{}})
 	for i := range 255 {
 		cells.Palette = append(cells.Palette, viridisAt(float64(i)/254))
@@ -190,62 +184,52 @@ func (h Heatmap) svg() string {
 			}
 		}
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="%d" height="%d" font-family="sans-serif" font-size="11" fill="%s">`, left+plotWidth+right, bottom+44, gray)
-	for i, line := range lines {
-		size := `font-size="13" font-weight="600"`
-		if i > 0 {
-			size = ""
-		}
-		fmt.Fprintf(&b, `<text x="%d" y="%d" %s>%s</text>`, left, 18+18*i, size, escapeHTML(visible(line)))
+	labels := make([]string, rows)
+	for i, n := range h.RowLabels {
+		labels[i] = strconv.Itoa(n)
 	}
-	fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" fill-opacity="0.12"/>`, left, top, plotWidth, height)
-	writeImage(&b, cells, left, top, plotWidth, height)
-
-	every := max(1, int(math.Ceil(14/float64(h.cellHeight()))))
-	for i := 0; i < rows; i += every {
-		y := float64(top) + float64((float64(i)+0.5)*float64(h.cellHeight()))
-		fmt.Fprintf(&b, `<text x="%d" y="%.1f" text-anchor="end">%d</text>`, left-6, y+4, h.RowLabels[i])
+	f := newFrame(h.Title, alt, nil, leftOf(labels), right, h.cellHeight()*rows)
+	fmt.Fprintf(f, `<rect x="%d" y="%d" width="%d" height="%d" fill-opacity="0.12"/>`, f.left, f.top, f.width, f.height)
+	f.image(cells, f.left, f.top, f.width, f.height)
+	for _, i := range labelled(rows, firstNumber(labels), 14, float64(h.cellHeight())) {
+		f.beside(float64(f.top)+float64((float64(i)+0.5)*float64(h.cellHeight())), labels[i])
 	}
 	for _, j := range columnTicks(cols) {
-		x := left + float64(plotWidth)*float64(j)/float64(cols)
-		fmt.Fprintf(&b, `<path d="M%.1f %dv5" stroke="%s"/><text x="%.1f" y="%d" text-anchor="middle">%d</text>`, x, bottom, gray, x, bottom+17, j)
+		f.below(float64(f.left)+float64(float64(f.width)*((float64(j)+0.5)/float64(cols))), strconv.Itoa(j))
 	}
-	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`, left+plotWidth/2, bottom+36, escapeHTML(visible(orElse(h.Column, "column"))))
-	fmt.Fprintf(&b, `<text transform="translate(16 %d) rotate(-90)" text-anchor="middle">%s</text>`, top+height/2, escapeHTML(visible(orElse(h.Row, "row"))))
+	f.titles(orElse(h.Column, "column"), orElse(h.Row, "row"))
 
 	// The legend: the colour scale from most down to 1.
 	scale := image.NewPaletted(image.Rect(0, 0, 1, 128), cells.Palette)
 	for y := range 128 {
 		scale.SetColorIndex(0, y, 255-uint8(y*2))
 	}
-	x, legend := left+plotWidth+24, min(max(height-24, 40), 200)
-	fmt.Fprintf(&b, `<text x="%d" y="%d">%s</text>`, x, top+10, escapeHTML(visible(h.Value)))
-	writeImage(&b, scale, x, top+18, 14, legend)
+	x, height := f.left+f.width+24, min(max(f.height-24, 40), 200)
+	fmt.Fprintf(f, `<text x="%d" y="%d">%s</text>`, x, f.top+10, escapeXML(cut(h.Value, 12)))
+	f.image(scale, x, f.top+18, 14, height)
 	free := math.Inf(1)
-	ticks := logTicks(most)
-	for i := range ticks {
-		y := float64(top+18) + float64(float64(legend)*(1-level(ticks[i], most)))
+	for _, tick := range logTicks(most) {
+		y := float64(f.top+18) + float64(float64(height)*(1-level(tick, most)))
 		if free-y < 13 {
 			continue
 		}
 		free = y
-		fmt.Fprintf(&b, `<text x="%d" y="%.1f">%d</text>`, x+20, y+4, ticks[i])
+		fmt.Fprintf(f, `<text x="%d" y="%s">%d</text>`, x+20, px(y+4), tick)
 	}
-	b.WriteString("</svg>")
-	return b.String()
+	return f.end()
 }
 
-func writeImage(b *strings.Builder, m image.Image, x, y, width, height int) {
+// image places a picture, scaled without smoothing.
+func (f *frame) image(m image.Image, x, y, width, height int) {
 	var buf bytes.Buffer
 	if err := png.Encode(&buf, m); err != nil {
 		return // a buffer takes it, and the sizes are checked
 	}
-	fmt.Fprintf(b, `<image x="%d" y="%d" width="%d" height="%d" preserveAspectRatio="none" style="image-rendering:pixelated" xlink:href="data:image/png;base64,%s"/>`,
+	fmt.Fprintf(f, `<image x="%d" y="%d" width="%d" height="%d" preserveAspectRatio="none" style="image-rendering:pixelated" xlink:href="data:image/png;base64,%s"/>`,
 		x, y, width, height, base64.StdEncoding.EncodeToString(buf.Bytes()))
 }
 
-// columnTicks are about eight positions from 0 to n: multiples of a power of two,
+// columnTicks are about eight of n columns, from 0: multiples of a power of two,
 // as numbers of experts are, or of 1, 2 or 5 × 10ⁿ where n ends in a zero.
 func columnTicks(n int) []int {
 	step := 1
@@ -259,7 +243,7 @@ func columnTicks(n int) []int {
 		}
 	}
 	var ticks []int
-	for j := 0; j <= n; j += step {
+	for j := 0; j < n; j += step {
 		ticks = append(ticks, j)
 	}
 	return ticks

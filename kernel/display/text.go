@@ -15,8 +15,8 @@ import (
 const columns = 80
 
 // visible replaces what would move a terminal's cursor or change its state:
-// control characters by signs (↵ for a newline), invalid UTF-8 and
-// direction overrides by U+FFFD.
+// control characters by signs (↵ for a newline), invalid UTF-8, direction
+// overrides and what is no character, which XML doesn't allow, by U+FFFD.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -28,7 +28,7 @@ func visible(s string) string {
 			return '␀' + r
 		case r == 0x7f:
 			return '␡'
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == '\u2028', r == '\u2029':
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == '\u2028', r == '\u2029', r&0xfffe == 0xfffe:
 			return utf8.RuneError
 		}
 		return r

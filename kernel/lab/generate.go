@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"deltafin/kernel/display"
 	"deltafin/rig"
@@ -17,10 +18,13 @@ import (
 // DefaultMaxTokens is how many tokens Generate and Chat make when Params doesn't say.
 const DefaultMaxTokens = 64
 
+// noTokens is Params.MaxTokens of a prompt that is to be computed and no more.
+const noTokens = -1
+
 // Params are the settings of a generation. The zero value is greedy, 64 new
 // tokens.
 type Params struct {
-	MaxTokens   int         // new tokens at most; 0 means 64
+	MaxTokens   int         // new tokens at most; 0 means 64, and -1 none: compute the prompt only
 	Temperature float64     // 0 takes the likeliest token each time
 	TopP        float64     // sample from the likeliest tokens up to this probability; 0 and 1 keep all
 	TopK        int         // sample from this many tokens; 0 keeps all
@@ -36,7 +40,7 @@ type Params struct {
 
 // Generation is what a model made of a prompt. A cell that ends in one shows its
 // summary: tokens, speed, time to the first token, prompt tokens whose state was
-// reused, and time that computing waited for drives.
+// reused, and, where experts are read from drives, time that computing waited for them.
 type Generation struct {
 	ID        string     // names the kept state
 	PromptIDs []int      // the prompt's tokens
@@ -73,10 +77,14 @@ func (g *Generation) Summary() string {
 	if s.Drafted > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d drafts accepted", s.Accepted, s.Drafted))
 	}
-	parts = append(parts, "stall "+seconds(s.StallSeconds))
+	if s.ExpertBytesRead > 0 || s.StallSeconds > 0 { // where the experts come from drives
+		parts = append(parts, "stall "+seconds(s.StallSeconds))
+	}
 	switch g.Finish {
 	case rig.FinishLength:
-		parts = append(parts, "stopped at the limit")
+		if g.params.MaxTokens != noTokens {
+			parts = append(parts, "stopped at the limit")
+		}
 	case rig.FinishStopString:
 		parts = append(parts, "stopped at a stop text")
 	case rig.FinishInterrupted:
@@ -103,10 +111,11 @@ func (g *Generation) DisplayBundle() display.Bundle {
 }
 
 // Generate continues a prompt and streams the new text while it runs. A prompt
-// that extends an earlier one computes only what is new.
+// that extends an earlier one computes only what is new. The prompt must be UTF-8.
 func (l *Lab) Generate(prompt string, p ...Params) *Generation {
 	params := one("Generate", p)
-	q := params.request()
+	needText("Generate", "prompt", prompt)
+	q := params.request("Generate")
 	q.Prompt = prompt
 	return l.generate("Generate", "generate", q, params)
 }
@@ -123,18 +132,35 @@ func one(fn string, p []Params) Params {
 	panic("unreachable")
 }
 
-func (p Params) request() request {
+// request is the settings for the function fn.
+func (p Params) request(fn string) request {
+	for i, s := range p.Stop {
+		needText(fn, fmt.Sprintf("Stop[%d]", i), s)
+	}
 	q := request{
 		MaxTokens: p.MaxTokens, Temperature: p.Temperature, TopP: p.TopP, TopK: p.TopK, Seed: p.Seed, Stop: p.Stop, Fresh: p.Fresh,
 		Thinking: p.Thinking, Effort: p.Effort,
 	}
-	if q.MaxTokens == 0 {
+	switch q.MaxTokens {
+	case 0:
 		q.MaxTokens = DefaultMaxTokens
+	case noTokens:
+		q.MaxTokens = 0
 	}
 	if p.Continue != nil {
 		q.Continue = p.Continue.ID
 	}
 	return q
+}
+
+// needText ends the cell of fn where a text is not UTF-8: on its way to the engine it
+// would silently become another.
+func needText(fn, name, text string) {
+	for at, r := range text {
+		if r == utf8.RuneError && !strings.HasPrefix(text[at:], "\ufffd") {
+			fail(fn, &RangeError{name, "UTF-8 (strings.ToValidUTF8 makes it so)", fmt.Sprintf("byte 0x%02x at offset %d", text[at], at)})
+		}
+	}
 }
 
 // generate runs one generating method, shows its progress and keeps its outcome.
@@ -169,11 +195,15 @@ func (l *Lab) run(fn, method string, q request, p Params) (*Generation, *trace.T
 }
 
 // Last is the latest generation of this session, also of a cell that was
-// interrupted; nil before the first.
+// interrupted. Before the first it ends the cell with an error.
 func (l *Lab) Last() *Generation {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.last
+	last := l.last
+	l.mu.Unlock()
+	if last == nil {
+		fail("Last", errors.New("want a generation, got none yet in this session; Generate, Chat and TraceRouter make one"))
+	}
+	return last
 }
 
 // Progress of a prefill is shown when it takes longer than progressAfter, and

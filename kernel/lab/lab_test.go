@@ -62,7 +62,7 @@ func TestGenerate(t *testing.T) {
 	if s := out.stream.String(); s != "abc\n" {
 		t.Errorf("streamed %q", s)
 	}
-	if s := plainText(t, g); s != "3 tokens · 12.5 tok/s · first token 250ms · 3 of 2 prompt tokens reused · stall 0s · stopped at the limit" {
+	if s := plainText(t, g); s != "3 tokens · 12.5 tok/s · first token 250ms · 3 of 2 prompt tokens reused · stopped at the limit" {
 		t.Error(s)
 	}
 	if l.Last() != g {
@@ -88,7 +88,15 @@ func TestErrors(t *testing.T) {
 	f := &fakeRig{}
 	l, _, _ := start(t, f)
 	wantError(t, "Generate", "want one Params, got 2", func() { l.Generate("x", Params{}, Params{}) })
-	wantError(t, "Generate", "MaxTokens: want 1 or more, or 0 for 64, got -1", func() { l.Generate("x", Params{MaxTokens: -1}) })
+	wantError(t, "Last", "want a generation, got none yet", func() { l.Last() })
+	wantError(t, "Generate", "MaxTokens: want 1 or more, 0 for 64 or -1 for none, got -2", func() { l.Generate("x", Params{MaxTokens: -2}) })
+	wantError(t, "Generate", "prompt: want UTF-8 (strings.ToValidUTF8 makes it so), got byte 0xff at offset 4", func() { l.Generate("\ufffda\xff") })
+	wantError(t, "Generate", "Stop[1]: want UTF-8", func() { l.Generate("x", Params{Stop: []string{"a", "\xc3"}}) })
+	wantError(t, "TraceRouter", "prompt: want UTF-8", func() { l.TraceRouter("\xff") })
+	wantError(t, "Logits", "prompt: want UTF-8", func() { l.Logits("\xff") })
+	wantError(t, "Tokenize", "text: want UTF-8", func() { l.Tokenize("\xff") })
+	wantError(t, "Chat", "message 1: want UTF-8", func() { l.Chat(l.System("x"), l.User("\xff")) })
+	wantError(t, "Chat", "message 0, thinking: want UTF-8", func() { l.Chat(Message{Role: "assistant", Thinking: "\xff"}, l.User("x")) })
 	wantError(t, "Generate", "Temperature: want a number from 0 (greedy) up, got -1", func() { l.Generate("x", Params{Temperature: -1}) })
 	wantError(t, "Generate", "unsupported value: NaN", func() { l.Generate("x", Params{Temperature: math.NaN()}) })
 	wantError(t, "Generate", "TopP: want a probability from 0 to 1 (0 and 1 keep all tokens), got 2", func() { l.Generate("x", Params{TopP: 2}) })
@@ -98,9 +106,11 @@ func TestErrors(t *testing.T) {
 	wantError(t, "Detokenize", "ids[1]: want a token of the vocabulary, got 256", func() { l.Detokenize([]int{1, 256}) })
 	wantError(t, "Logits", "n: want 1 to 1000 tokens, got 0", func() { l.Logits("x", 0) })
 	wantError(t, "Chat", "want messages, got none", func() { l.Chat() })
-	wantError(t, "Chat", "want text in each message", func() { l.Chat(l.User("")) })
+	wantError(t, "Chat", "want text in each message", func() { l.Chat(l.System(""), l.User("x")) })
+	wantError(t, "Chat", "want a message that says something, got an empty one", func() { l.Chat(l.User(" \n")) })
 	wantError(t, "Generation.Reply", "want a generation that Chat made", func() { l.Generate("x").Reply("y") })
 	chat := l.Chat(l.User("x"), l.With(Params{MaxTokens: 1}))
+	wantError(t, "Generation.Reply", "want a message that says something", func() { chat.Reply("") })
 	wantError(t, "Chat", "want a chat without Params.Continue", func() { l.Chat(l.User("x"), l.With(Params{Continue: chat})) })
 	wantError(t, "Generation.Reply", "want a chat without Params.Continue", func() { chat.Reply("y", Params{Continue: chat}) })
 	wantError(t, "LoadTrace", "no such file", func() { l.LoadTrace(filepath.Join(t.TempDir(), "none")) })
@@ -240,6 +250,9 @@ func TestTraceRouter(t *testing.T) {
 	if s := plainText(t, tr.Token(0)); !strings.Contains(s, "    1  0 4      0.750 0.250") {
 		t.Error(s)
 	}
+	if alone := l.TraceRouter("xyz", Params{MaxTokens: -1}); len(alone.Routes.Tokens) != 3 || len(alone.Generation.IDs) != 0 || strings.Contains(alone.Generation.Summary(), "limit") {
+		t.Errorf("of a prompt alone: %+v", alone)
+	}
 	for _, v := range []any{tr.Layer(2), tr.Top(3), tr.Experts(), tr.Reuse(), tr.Entropy(), tr.Diff(tr)} {
 		plainText(t, v)
 	}
@@ -262,13 +275,13 @@ func TestTraceRouter(t *testing.T) {
 func TestTokens(t *testing.T) {
 	l, _, _ := start(t, &fakeRig{})
 	tokens := l.Tokenize("é!")
-	if d := cmp.Diff(Tokens{{0xc3, "\ufffd"}, {0xa9, "\ufffd"}, {'!', "!"}}, tokens); d != "" {
+	if d := cmp.Diff(Tokens{{0xc3, "⟨c3⟩"}, {0xa9, "⟨a9⟩"}, {'!', "!"}}, tokens); d != "" {
 		t.Error(d)
 	}
 	if s := l.Detokenize(tokens.IDs()); s != "é!" {
 		t.Error(s)
 	}
-	if s := plainText(t, tokens); s != "│\ufffd│\ufffd│!│\n195 169 33" {
+	if s := plainText(t, tokens); s != "│⟨c3⟩│⟨a9⟩│!│\n195 169 33" {
 		t.Error(s)
 	}
 	if n := len(l.Tokenize("")); n != 0 {
@@ -281,23 +294,19 @@ func TestTokens(t *testing.T) {
 	if e := d.Entropy(); math.Abs(e-1.3670) > 1e-4 { // of softmax(0, 1, 2, 3), in bits
 		t.Errorf("entropy %v", e)
 	}
-	if s := plainText(t, d); !strings.Contains(s, `" three" ▏█`) {
+	if s := plainText(t, d); !strings.Contains(s, `"\x03" ▏█`) {
 		t.Error(s)
 	}
 }
 
-// A token reads as the tokenizer decodes it: U+FFFD for each of its stray bytes.
+// A token reads as its characters, and where it begins or ends within one as bytes.
 func TestTokenText(t *testing.T) {
-	if got := (&Engine{Tokenizer: stray{}}).token(0); got.Text != "\ufffd\ufffd" {
-		t.Errorf("%q", got.Text)
+	for bytes, want := range map[string]string{"": "", " llo": " llo", "\xa9 日\xe6\x97": "⟨a9⟩ 日⟨e6⟩⟨97⟩", "\ufffd": "\ufffd"} {
+		if got := readable([]byte(bytes)); got != want {
+			t.Errorf("%q reads %q, want %q", bytes, got, want)
+		}
 	}
 }
-
-// stray is a tokenizer of one token, the bytes 80 80.
-type stray struct{ byteTokens }
-
-func (stray) Bytes(int) []byte    { return []byte("\x80\x80") }
-func (stray) Decode([]int) string { return "\ufffd\ufffd" }
 
 func TestPrefetchStats(t *testing.T) {
 	f := &fakeRig{}
@@ -469,7 +478,7 @@ func TestInYaegi(t *testing.T) {
 		{`st := PrefetchStats(); st.Needed`, "56"},
 		{`st.Layers[0].Layer`, "1"},
 		{`Model().Name`, "fake"},
-		{`Logits("x").Top[0].Text`, " three"},
+		{`Logits("x").Top[0].ID`, "3"},
 		{`var failed error`, ""},
 		{`try := func() { defer func() { failed = recover().(error) }(); Generate("x", Params{TopK: -1}) }; try()`, ""},
 		{`failed.Error()`, "Generate: TopK: want a count from 0 up (0 keeps all tokens), got -1"},

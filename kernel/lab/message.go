@@ -71,7 +71,8 @@ func (l *Lab) With(p Params) Message { return Message{params: &p} }
 //	g.Reply("And at night?")
 //
 // Its Text is the response. With Params.Thinking the model thinks first, which is
-// streamed in faint letters and kept in Thinking.
+// streamed in faint letters and kept in Thinking. The last message, if it is a user's,
+// must say something, and all must be UTF-8.
 func (l *Lab) Chat(messages ...Message) *Generation {
 	var params []Params
 	var turns []Message
@@ -93,7 +94,14 @@ func (l *Lab) chat(fn string, turns []Message, p Params) *Generation {
 	if p.Continue != nil {
 		fail(fn, fmt.Errorf("want a chat without Params.Continue, got one that continues generation %s; use its Reply", p.Continue.ID))
 	}
-	q := p.request()
+	for i, m := range turns {
+		needText(fn, fmt.Sprintf("message %d", i), m.Text)
+		needText(fn, fmt.Sprintf("message %d, thinking", i), m.Thinking)
+	}
+	if last := turns[len(turns)-1]; last.Role == "user" && strings.TrimSpace(last.Text) == "" {
+		fail(fn, errors.New("want a message that says something, got an empty one"))
+	}
+	q := p.request(fn)
 	q.Messages = turns
 	return l.generate(fn, "chat", q, p)
 }

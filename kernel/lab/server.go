@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"deltafin/engine"
 	"deltafin/prefetch"
@@ -188,8 +190,8 @@ var settings = map[string]string{"temperature": "Temperature", "top-p": "TopP", 
 // rig checks q and makes the rig's request; the prompt of a chat is still to come.
 // The error is a *RangeError.
 func (q request) rig() (rig.Request, error) {
-	if q.MaxTokens < 1 {
-		return rig.Request{}, &RangeError{"MaxTokens", fmt.Sprintf("1 or more, or 0 for %d", DefaultMaxTokens), fmt.Sprint(q.MaxTokens)}
+	if q.MaxTokens < 0 {
+		return rig.Request{}, &RangeError{"MaxTokens", fmt.Sprintf("1 or more, 0 for %d or %d for none", DefaultMaxTokens, noTokens), fmt.Sprint(q.MaxTokens)}
 	}
 	o := engine.GenerateOptions{Sampling: engine.Sampling{Temperature: q.Temperature, TopP: q.TopP, TopK: q.TopK}, Stop: q.Stop}
 	if setting := (*engine.SettingError)(nil); errors.As(o.Check(), &setting) {
@@ -201,7 +203,22 @@ func (q request) rig() (rig.Request, error) {
 	}, nil
 }
 
-func (e *Engine) token(id int) Token { return Token{ID: id, Text: e.Tokenizer.Decode([]int{id})} }
+func (e *Engine) token(id int) Token { return Token{ID: id, Text: readable(e.Tokenizer.Bytes(id))} }
+
+// readable is the text of one token: part of a character reads as its bytes.
+func readable(b []byte) string {
+	var text strings.Builder
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		if r != utf8.RuneError || n > 1 {
+			text.Write(b[:n])
+		} else {
+			fmt.Fprintf(&text, "⟨%02x⟩", b[0])
+		}
+		b = b[n:]
+	}
+	return text.String()
+}
 
 // progress passes a rig's progress on as events.
 func (e *Engine) progress(emit func(event)) func(rig.Progress) {
@@ -329,6 +346,9 @@ func (e *Engine) logits(ctx context.Context, q request, _ func(event)) (any, err
 	top, row, err := e.Rig.Logits(ctx, rig.Request{Prompt: q.Prompt}, q.Top)
 	if err != nil {
 		return nil, err
+	}
+	for i := range top {
+		top[i].Text = e.token(top[i].ID).Text
 	}
 	d := distribution{Top: top, Row: make([]byte, 0, 4*len(row))}
 	for _, v := range row {

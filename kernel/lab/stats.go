@@ -43,7 +43,7 @@ func (s *Stats) DisplayBundle() display.Bundle {
 		return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(s.Needed))
 	}
 	table := display.Table{Title: "experts since the last call", Columns: []string{"figure", "value", "share"}, Rows: [][]any{
-		{"rows × layers", s.Rows, ""},
+		{"tokens × layers with experts", s.Rows, ""},
 		{"experts needed", s.Needed, ""},
 		{"in memory", s.Hit, share(s.Hit)},
 		{"predicted, in time", s.InTime, share(s.InTime)},
@@ -51,7 +51,7 @@ func (s *Stats) DisplayBundle() display.Bundle {
 		{"read on demand", s.Demanded, share(s.Demanded)},
 		{"bytes needed", size(s.BytesNeeded), ""},
 		{"bytes read", size(s.BytesRead), ""},
-		{"different experts, bytes, since the start", size(s.BytesDistinct), ""},
+		{"different experts since the start", size(s.BytesDistinct), ""},
 		{"stall", display.Duration(s.Stall), ""},
 		{"computing on experts", display.Duration(s.Compute), ""},
 	}}

@@ -13,7 +13,7 @@ import (
 // Token is one entry of the vocabulary.
 type Token struct {
 	ID   int    `json:"id"`   // its number
-	Text string `json:"text"` // lossy: a token may hold part of a character
+	Text string `json:"text"` // what it says; bytes of a part of a character read ⟨c3⟩
 }
 
 // Tokens is a text in tokens. A cell that ends in one shows them as coloured
@@ -41,6 +41,7 @@ func (ts Tokens) DisplayBundle() display.Bundle {
 // Tokenize cuts a text into the model's tokens. Special tokens written in the text
 // are text.
 func (l *Lab) Tokenize(text string) Tokens {
+	needText("Tokenize", "text", text)
 	return call[tokensOf](l, l.session.Context(), "Tokenize", "tokenize", textOf{text}, nil).Tokens
 }
 
@@ -88,6 +89,7 @@ func (d *Distribution) DisplayBundle() display.Bundle {
 // Logits computes what comes next after a prompt: the n likeliest tokens, 20
 // unless said otherwise, and the logits of all.
 func (l *Lab) Logits(prompt string, n ...int) *Distribution {
+	needText("Logits", "prompt", prompt)
 	q := request{Prompt: prompt, Top: 20}
 	if len(n) > 0 {
 		q.Top = n[0]

@@ -18,10 +18,11 @@ type Trace struct {
 }
 
 // TraceRouter is Generate that also records the routes of every token of the
-// prompt and of the answer.
+// prompt and of the answer. With Params{MaxTokens: -1} it is the prompt alone.
 func (l *Lab) TraceRouter(prompt string, p ...Params) *Trace {
 	params := one("TraceRouter", p)
-	q := params.request()
+	needText("TraceRouter", "prompt", prompt)
+	q := params.request("TraceRouter")
 	q.Prompt = prompt
 	g, routes := l.run("TraceRouter", "trace", q, params)
 	if routes == nil {
