@@ -28,7 +28,7 @@ type chatCmd struct {
 }
 
 func (chatCmd) Help() string {
-	return `What the model thinks goes to standard error, its response to standard output. In a conversation Ctrl-C ends an answer and Ctrl-D the conversation. Examples:
+	return `What the model thinks goes to standard error, its response to standard output. In a conversation Ctrl-C ends an answer; Ctrl-D, or Ctrl-C at the prompt, ends the conversation. Examples:
 
     deltafin chat "What is a goroutine?"
     deltafin chat --thinking --effort low "Is 91 a prime?"

@@ -44,7 +44,7 @@ func (s *statusLine) prefill(done, total int, began time.Time) {
 	if s.w == nil || done >= total {
 		return
 	}
-	text := fmt.Sprintf("prompt %d of %d tokens", done, total)
+	text := fmt.Sprintf("prompt %d of %s", done, count(total, "token"))
 	if spent := time.Since(began); done > 0 && spent > time.Second {
 		left := time.Duration(float64(spent) * float64(total-done) / float64(done))
 		text += fmt.Sprintf(", %.0f tokens/s, %s left", float64(done)/spent.Seconds(), left.Round(time.Second))

@@ -65,7 +65,7 @@ type Generation struct {
 type Stats struct {
 	PromptTokens        int     `json:"prompt_tokens"`         // tokens of the whole prompt
 	ReusedTokens        int     `json:"reused_tokens"`         // of these, computed for an earlier request and kept
-	PrefilledTokens     int     `json:"prefilled_tokens"`      // of these, computed by this request: the others, unless it was interrupted
+	PrefilledTokens     int     `json:"prefilled_tokens"`      // prompt tokens that this request computed: those not reused, fewer when interrupted
 	Tokens              int     `json:"tokens"`                // new tokens
 	LoadSeconds         float64 `json:"load_s"`                // loading the model, counted to the first request; 0 when warm
 	TTFTSeconds         float64 `json:"ttft_s"`                // from the request to the first new token; 0 without one
