@@ -10,3 +10,5 @@ func alive(pid int) bool { return unix.Kill(pid, 0) == nil }
 
 // pause stops a process so that it answers nothing.
 func pause(pid int) { unix.Kill(pid, unix.SIGSTOP) }
+
+func kill(pid int) { unix.Kill(pid, unix.SIGKILL) }
