@@ -84,6 +84,10 @@ func ChildMain(b Bindings) error {
 	c.out.send(frame{Op: opReady})
 	for {
 		f, err := l.receive()
+		if err != nil {
+			// The parent has ended the child, or has ended.
+			endOwnGroup()
+		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

@@ -847,3 +847,71 @@ func TestDeathBetweenCellsIsTold(t *testing.T) {
 	}
 	expect(t, h, "3", "result:3")
 }
+
+// TestProgramsOfCellsEnd: what a cell starts ends with its interrupt, or with the
+// child at the latest, whoever ends that.
+func TestProgramsOfCellsEnd(t *testing.T) {
+	const starts = "import \"os/exec\"\nimport \"context\"\nfunc start(c *exec.Cmd) int { if err := c.Start(); err != nil { panic(err) }; return c.Process.Pid }\n"
+	pids := func(text string) (pids []int) {
+		for _, f := range strings.Fields(strings.TrimPrefix(text, "stdout:")) {
+			var n int
+			if _, err := fmt.Sscan(f, &n); err != nil {
+				t.Fatalf("%q", text)
+			}
+			pids = append(pids, n)
+		}
+		return pids
+	}
+	wantEnd := func(t *testing.T, pids []int) {
+		t.Helper()
+		for _, pid := range pids {
+			for running(pid) {
+				if t.Context().Err() != nil {
+					t.Fatalf("%d runs", pid)
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
+	h := newHost(t, nil)
+	mustRun(t, h, starts)
+	kept := pids(mustRun(t, h, "fmt.Println(start(exec.Command(\"sleep\", \"1000\")))").text())
+	for _, code := range []string{
+		"c := exec.Command(\"sleep\", \"1000\")\nfmt.Println(start(c), 0)\nc.Wait()",
+		"c := exec.CommandContext(context.Background(), \"sleep\", \"1000\")\nfmt.Println(start(c), 0)\nc.Wait()",
+		// A program's own program, which holds the pipe.
+		"c := exec.Command(\"sh\", \"-c\", \"sleep 1000 & echo $! $$; wait\")\nc.Stdout = os.Stdout\nc.Run()",
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := newRecord()
+		done := make(chan *kernel.CellError, 1)
+		go func() { done <- h.Execute(ctx, kernel.Cell{Code: code}, r) }()
+		r.waitFor(t, "\n")
+		cancel()
+		if e := <-done; e == nil || e.Name != "interrupted" {
+			t.Errorf("%s\n%v", code, e)
+		}
+		for _, pid := range pids(r.text()) {
+			if pid != 0 {
+				wantEnd(t, []int{pid})
+			}
+		}
+		expect(t, h, "1 + 1", "result:2")
+	}
+	if !running(kept[0]) {
+		t.Error("the interrupt of one cell ended a program of another")
+	}
+	// A child that is killed, one that is closed, and one whose parent is gone.
+	kill(h.child.cmd.Process.Pid)
+	wantEnd(t, kept)
+	for _, end := range []func(*Host){
+		func(h *Host) { h.Close() },
+		func(h *Host) { h.child.stdin.Close() },
+	} {
+		h := newHost(t, nil)
+		mustRun(t, h, starts)
+		started := pids(mustRun(t, h, "fmt.Println(start(exec.Command(\"sh\", \"-c\", \"trap '' HUP TERM; sleep 1000\")), start(exec.Command(\"sleep\", \"1000\")))").text())
+		end(h)
+		wantEnd(t, started)
+	}
+}

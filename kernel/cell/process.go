@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,10 +93,6 @@ func startProcess(command []string, o *Options) (*process, error) {
 
 	started := make(chan error)
 	p.wg.Go(func() {
-		// Linux sends Pdeathsig when the thread that started the child ends, so
-		// the thread stays with it.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
 		w.Close()
 		started <- err
@@ -107,6 +102,7 @@ func startProcess(command []string, o *Options) (*process, error) {
 		read := make(chan struct{})
 		p.wg.Go(func() { defer close(read); p.read() })
 		err = p.cmd.Wait()
+		endGroup(p.cmd.Process.Pid)
 		// What the child started itself may hold the pipe open.
 		select {
 		case <-read:
