@@ -242,6 +242,10 @@ func (s *shell) runCell(o *cellOutput, code string, count int, expression bool) 
 	if o.ctx.Err() != nil {
 		return interruptedError()
 	}
+	if q, ok := asked(code); ok && !expression {
+		s.help(o, q)
+		return nil
+	}
 	enter, e := s.prepare(o.run, code, count, expression)
 	if e != nil || enter == "" {
 		return e
