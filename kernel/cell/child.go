@@ -84,6 +84,10 @@ func ChildMain(b Bindings) error {
 	c.out.send(frame{Op: opReady})
 	for {
 		f, err := l.receive()
+		if err != nil {
+			// The parent has ended the child, or has ended.
+			endOwnGroup()
+		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -200,14 +204,22 @@ func (c *child) done(id uint64, e *kernel.CellError) {
 	if o != nil {
 		o.flushPartial()
 	}
-	c.out.send(frame{Op: opDone, ID: id, Data: mustJSON(doneData{Error: toErrorData(e)})})
+	if err := c.out.send(frame{Op: opDone, ID: id, Data: mustJSON(doneData{Error: toErrorData(e)})}); err != nil {
+		c.out.send(frame{Op: opDone, ID: id, Data: mustJSON(doneData{Error: kernelError(err)})})
+	}
 }
 
+// toErrorData is e, cut to what a front end can show.
 func toErrorData(e *kernel.CellError) *errorData {
 	if e == nil {
 		return nil
 	}
-	return &errorData{Name: e.Name, Value: e.Value, Traceback: e.Traceback}
+	c := clipError(e)
+	return &errorData{Name: c.Name, Value: c.Value, Traceback: c.Traceback}
+}
+
+func kernelError(err error) *errorData {
+	return toErrorData(&kernel.CellError{Name: "kernel error", Value: err.Error(), Traceback: []string{err.Error()}})
 }
 
 // request answers one request beside the cells.
@@ -219,7 +231,7 @@ func (c *child) request(o *cellOutput, f frame) {
 	} else if v != nil {
 		b, err := json.Marshal(v)
 		if err != nil {
-			a.Error = &errorData{Name: "kernel error", Value: err.Error()}
+			a.Error = kernelError(err)
 		}
 		a.Value = b
 	}
@@ -227,7 +239,7 @@ func (c *child) request(o *cellOutput, f frame) {
 	delete(c.running, f.ID)
 	c.mu.Unlock()
 	if err := c.out.send(frame{Op: opAnswer, ID: f.ID, Data: mustJSON(a)}); err != nil {
-		c.out.send(frame{Op: opAnswer, ID: f.ID, Data: mustJSON(answerData{Error: &errorData{Name: "kernel error", Value: err.Error()}})})
+		c.out.send(frame{Op: opAnswer, ID: f.ID, Data: mustJSON(answerData{Error: kernelError(err)})})
 	}
 }
 

@@ -9,6 +9,9 @@ import (
 // gone is what every death means for the notebook.
 const gone = "The process that ran the cell ended: variables of earlier cells are gone; weights, caches and traces are kept. The next cell runs in a fresh process."
 
+// goneBetween is gone for a death while no cell ran.
+const goneBetween = "Variables of earlier cells are gone; weights, caches and traces are kept. This cell runs in a fresh process."
+
 // explainDeath turns what the Go runtime wrote at the end of a child, and its
 // exit state, into the error of the cell that was running.
 func explainDeath(state, crash string, killed bool) *kernel.CellError {

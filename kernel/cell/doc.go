@@ -22,12 +22,12 @@
 //	run      eval.go       by yaegi; errors.go words compile errors and panics,
 //	                       output.go values
 //
-// complete.go, inspect.go and iscomplete.go answer front ends from the same tables
-// without running anything. The table keeps every version of every name: a later
-// declaration hides an earlier one, variables declared again with the same type
-// stay the same variable, imports and declarations of different cells replace each
-// other, and functions that named what is replaced are compiled
-// again where they still fit.
+// complete.go, inspect.go and iscomplete.go answer front ends from the same
+// tables without running anything, and help.go answers cells such as "name?". The
+// table keeps every version of every name: a later declaration hides an earlier
+// one, variables declared again with the same type stay the same variable,
+// imports and declarations of different cells replace each other, and functions
+// that named what is replaced are compiled again where they still fit.
 //
 // # Protocol
 //
@@ -76,10 +76,16 @@
 // no more of the cell. A child that answers nothing is killed after
 // Options.InterruptGrace.
 //
+// An interrupt also ends the programs whose exec.Cmd the cell made, with what they
+// started. The others end with the child, however it ends and also when the kernel
+// is killed: the child leads a process group, which is killed with it. A program
+// that makes a session or group of its own is left alone.
+//
 // # Limits
 //
 // A memory limit that the process is held to exists on Linux only. Bytes written
-// to the child's own handles are lost on Windows. os.Stdin is empty (fmt.Scan and
+// to the child's own handles are lost on Windows, and programs that cells started
+// outlive the child there. os.Stdin is empty (fmt.Scan and
 // the exported Input ask the front end). Named types of cells have no identity of
 // their own in the interpreter: %T shows the underlying type, and compiled code
 // sees the methods of an interpreted value only where it is handed one directly.

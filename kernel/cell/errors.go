@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"deltafin/internal/third_party/yaegi/interp"
 	"deltafin/kernel"
@@ -47,6 +48,40 @@ func (s *source) mark(line, col int) []string {
 	return out
 }
 
+// What a front end gets of an error, in bytes.
+const (
+	maxErrorText = 8 << 10  // of its value, and of each entry of its traceback
+	maxTraceback = 64 << 10 // of all entries
+)
+
+// clip cuts a text that is too long to show and says by how much. What it cuts is
+// short enough to be put into another that is clipped.
+func clip(s string) string {
+	if len(s) <= maxErrorText {
+		return s
+	}
+	n := maxErrorText - 256
+	for n > maxErrorText-256-utf8.UTFMax && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return fmt.Sprintf("%s… (%d more bytes)", s[:n], len(s)-n)
+}
+
+// clipError is e with the parts that are too long to show cut.
+func clipError(e *kernel.CellError) *kernel.CellError {
+	c := &kernel.CellError{Name: clip(e.Name), Value: clip(e.Value)}
+	size := 0
+	for i, t := range e.Traceback {
+		if t = clip(t); size+len(t) > maxTraceback {
+			c.Traceback = append(c.Traceback, fmt.Sprintf("… (%d more entries)", len(e.Traceback)-i))
+			break
+		}
+		size += len(t)
+		c.Traceback = append(c.Traceback, t)
+	}
+	return c
+}
+
 // compileError shows faults in a cell's text.
 func compileError(errs []*CompileError) *kernel.CellError {
 	e := &kernel.CellError{Name: "compile error", Value: errs[0].Error()}
@@ -82,6 +117,7 @@ func (s *shell) panicError(run *interp.Run, err error) *kernel.CellError {
 		return &kernel.CellError{Name: "panic", Value: err.Error(), Traceback: []string{err.Error()}}
 	}
 	name, value := panicText(p.Value)
+	value = clip(value)
 	e := &kernel.CellError{Name: name, Value: value, Traceback: []string{bold + name + ": " + reset + value}}
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()

@@ -76,6 +76,10 @@ func newShell(c *child, main *shell) (*shell, error) {
 			"AfterFunc": reflect.ValueOf(func(ctx context.Context, f func()) (stop func() bool) { return context.AfterFunc(ctx, c.guard(f)) }),
 		},
 		"os/os": {"Exit": reflect.ValueOf(c.exit)},
+		"os/exec/exec": {
+			"Command":        reflect.ValueOf(c.command),
+			"CommandContext": reflect.ValueOf(c.commandContext),
+		},
 		path.Join(internalPath, internalPath): {
 			"Guard":    reflect.ValueOf(c.guard),
 			"Show":     reflect.ValueOf(c.show),
@@ -237,6 +241,10 @@ func (s *shell) runCell(o *cellOutput, code string, count int, expression bool) 
 	}
 	if o.ctx.Err() != nil {
 		return interruptedError()
+	}
+	if q, ok := asked(code); ok && !expression {
+		s.help(o, q)
+		return nil
 	}
 	enter, e := s.prepare(o.run, code, count, expression)
 	if e != nil || enter == "" {

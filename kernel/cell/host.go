@@ -47,6 +47,7 @@ type Host struct {
 
 	mu      sync.Mutex
 	child   *process // nil before the first and after a death
+	lost    string   // what the next cell says first: how a child that no cell was running in ended
 	closed  bool
 	shells  map[string]bool // open subshells, opened again in a fresh child
 	serial  uint64          // of cells and requests; never reused across children
@@ -108,6 +109,9 @@ func (h *Host) process() (*process, error) {
 	}
 	if h.child != nil {
 		h.child.wait()
+		if e := h.child.untold(); e != nil {
+			h.lost = "The process that held the variables ended between cells: " + e.Value + ".\n" + goneBetween + "\n"
+		}
 		h.child = nil
 	}
 	command := h.options.Command
@@ -147,6 +151,11 @@ func (h *Host) Execute(ctx context.Context, c kernel.Cell, out kernel.Output) *k
 	if err != nil {
 		return startError(err)
 	}
+	if !c.Silent {
+		if lost := h.takeLost(); lost != "" {
+			out.Stream("stderr", lost)
+		}
+	}
 	id := h.next()
 	run := p.begin(id, out)
 	data := mustJSON(executeData{Code: c.Code, Count: c.ExecutionCount, Subshell: c.Subshell, Silent: c.Silent, Stdin: c.AllowStdin})
@@ -159,6 +168,7 @@ func (h *Host) Execute(ctx context.Context, c kernel.Cell, out kernel.Output) *k
 	e, died := p.await(ctx, id, run.done)
 	if died {
 		run.drain()
+		p.tell()
 		return p.death(ctx.Err() != nil)
 	}
 	var d doneData
@@ -166,6 +176,14 @@ func (h *Host) Execute(ctx context.Context, c kernel.Cell, out kernel.Output) *k
 		return startError(err)
 	}
 	return d.Error.cellError()
+}
+
+func (h *Host) takeLost() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lost := h.lost
+	h.lost = ""
+	return lost
 }
 
 func (d *errorData) cellError() *kernel.CellError {
@@ -188,7 +206,7 @@ func (h *Host) request(ctx context.Context, name, text string, params, v any) *k
 	if err := p.link.send(frame{Op: opRequest, Name: name, ID: id, Text: text, Data: mustJSON(params)}); err != nil {
 		var fe *FrameError
 		if errors.As(err, &fe) {
-			return startError(err)
+			return kernelError(err).cellError()
 		}
 	}
 	f, died := p.await(ctx, id, answer)
@@ -243,7 +261,11 @@ func (h *Host) Comm(ctx context.Context, m kernel.CommMessage, out kernel.Output
 	p.begin(id, out)
 	answer := p.ask(id)
 	defer p.forget(id)
-	p.link.send(frame{Op: opRequest, Name: reqComm, ID: id, Data: mustJSON(m)})
+	var fe *FrameError
+	if err := p.link.send(frame{Op: opRequest, Name: reqComm, ID: id, Data: mustJSON(m)}); errors.As(err, &fe) {
+		out.Stream("stderr", fe.Error()+"\n")
+		return
+	}
 	p.await(ctx, id, answer)
 }
 

@@ -763,3 +763,155 @@ func crashText(h *Host) string {
 	s := h.child.crash.String()
 	return s[:min(len(s), 4000)]
 }
+
+// TestErrorsOfAnySizeEndTheirCell: an error's text is a cell's to choose.
+func TestErrorsOfAnySizeEndTheirCell(t *testing.T) {
+	h := newHost(t, nil)
+	mustRun(t, h, "x := 5\ntype long int\nfunc (l long) Error() string { return strings.Repeat(\"é\", int(l)) }")
+	for _, c := range []struct{ code, want string }{
+		{"panic(strings.Repeat(\"z\", 70<<20))", fmt.Sprintf("zzz… (%d more bytes)", 70<<20-maxErrorText+256)},
+		{"panic(long(100_000))", fmt.Sprintf("éé… (%d more bytes)", 200_000-maxErrorText+256)},
+		{strings.Repeat("nothing(1)\n", 3000), "undefined: nothing"},
+		{"x = \"" + strings.Repeat("y", 1<<20) + "\"", "more bytes)"},
+	} {
+		_, e := run(h, c.code)
+		if e == nil || !strings.Contains(e.Value+strings.Join(e.Traceback, ""), c.want) {
+			t.Fatalf("%.40s: %.300v", c.code, e)
+		}
+		if n := len(strings.Join(e.Traceback, "")); n > maxTraceback+100 || len(e.Value) > maxErrorText+100 {
+			t.Errorf("%.40s: %d bytes of traceback, %d of value", c.code, n, len(e.Value))
+		}
+	}
+	expect(t, h, "x", "result:5")
+}
+
+// TestFramesThatAreTooLarge: each is answered by what it was to carry and could not.
+func TestFramesThatAreTooLarge(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the limit of memory doesn't hold for the race detector's")
+	}
+	big := strings.Repeat("w", maxFrame)
+	h := newHost(t, newLab())
+	mustRun(t, h, "x := 5\nbig := strings.Repeat(\"w\", 64<<20)")
+	r := newRecord()
+	r.input = func(string) (string, error) { return big, nil }
+	for _, c := range []struct{ code, want string }{
+		{"answer, err := Ask(\"?\")\nfmt.Println(len(answer), err)", "stdout:0 cell: frame"},
+		{"func() (e any) { defer func() { e = recover() }(); Say(big); return nil }()", "result:cell: frame"},
+	} {
+		r.events = nil
+		if e := h.Execute(t.Context(), kernel.Cell{Code: c.code, AllowStdin: true}, r); e != nil || !strings.Contains(r.text(), c.want) {
+			t.Errorf("%s: %.200v %.200s", c.code, e, r.text())
+		}
+	}
+	r = newRecord()
+	h.Comm(t.Context(), kernel.CommMessage{Type: "comm_open", ID: "a", Data: json.RawMessage(`"` + big + `"`)}, r)
+	if !strings.HasPrefix(r.text(), "stderr:cell: frame") {
+		t.Errorf("%.200s", r.text())
+	}
+	expect(t, h, "x", "result:5")
+}
+
+// TestEventsThatAreTooLarge: the call fails and says so.
+func TestEventsThatAreTooLarge(t *testing.T) {
+	h := newHost(t, flood{})
+	_, e := run(h, "Say(\"a\")")
+	if e == nil || !strings.Contains(e.Value, "want at most") {
+		t.Fatalf("%.200v", e)
+	}
+	expect(t, h, "1 + 1", "result:2")
+}
+
+// A flood answers each call with an event that no frame holds.
+type flood struct{}
+
+func (flood) Call(ctx context.Context, method string, params json.RawMessage, event func(json.RawMessage)) (json.RawMessage, error) {
+	event(json.RawMessage(`"` + strings.Repeat("w", maxFrame) + `"`))
+	return json.RawMessage("{}"), nil
+}
+
+// TestDeathBetweenCellsIsTold: the next cell says that the variables are gone,
+// once, and first.
+func TestDeathBetweenCellsIsTold(t *testing.T) {
+	h := newHost(t, nil)
+	mustRun(t, h, "x := 1")
+	kill(h.child.cmd.Process.Pid)
+	<-h.child.gone
+	r := newRecord()
+	if e := h.Execute(t.Context(), kernel.Cell{Code: "1", Silent: true}, r); e != nil || r.text() != "" {
+		t.Errorf("silent: %v %q", e, r.text())
+	}
+	r = mustRun(t, h, "fmt.Println(2)")
+	if !strings.HasPrefix(r.text(), "stderr:The process that held the variables ended between cells") || !strings.HasSuffix(r.text(), "|stdout:2\n") {
+		t.Errorf("%q", r.text())
+	}
+	expect(t, h, "3", "result:3")
+}
+
+// TestProgramsOfCellsEnd: what a cell starts ends with its interrupt, or with the
+// child at the latest, whoever ends that.
+func TestProgramsOfCellsEnd(t *testing.T) {
+	const starts = "import \"os/exec\"\nimport \"context\"\nfunc start(c *exec.Cmd) int { if err := c.Start(); err != nil { panic(err) }; return c.Process.Pid }\n"
+	pids := func(text string) (pids []int) {
+		for _, f := range strings.Fields(strings.TrimPrefix(text, "stdout:")) {
+			var n int
+			if _, err := fmt.Sscan(f, &n); err != nil {
+				t.Fatalf("%q", text)
+			}
+			pids = append(pids, n)
+		}
+		return pids
+	}
+	wantEnd := func(t *testing.T, pids []int) {
+		t.Helper()
+		for _, pid := range pids {
+			for running(pid) {
+				if t.Context().Err() != nil {
+					t.Fatalf("%d runs", pid)
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
+	h := newHost(t, nil)
+	mustRun(t, h, starts)
+	kept := pids(mustRun(t, h, "fmt.Println(start(exec.Command(\"sleep\", \"1000\")))").text())
+	for _, code := range []string{
+		"c := exec.Command(\"sleep\", \"1000\")\nfmt.Println(start(c), 0)\nc.Wait()",
+		"c := exec.CommandContext(context.Background(), \"sleep\", \"1000\")\nfmt.Println(start(c), 0)\nc.Wait()",
+		// A program's own program, which holds the pipe.
+		"c := exec.Command(\"sh\", \"-c\", \"sleep 1000 & echo $! $$; wait\")\nc.Stdout = os.Stdout\nc.Run()",
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := newRecord()
+		done := make(chan *kernel.CellError, 1)
+		go func() { done <- h.Execute(ctx, kernel.Cell{Code: code}, r) }()
+		r.waitFor(t, "\n")
+		cancel()
+		if e := <-done; e == nil || e.Name != "interrupted" {
+			t.Errorf("%s\n%v", code, e)
+		}
+		for _, pid := range pids(r.text()) {
+			if pid != 0 {
+				wantEnd(t, []int{pid})
+			}
+		}
+		expect(t, h, "1 + 1", "result:2")
+	}
+	if !running(kept[0]) {
+		t.Error("the interrupt of one cell ended a program of another")
+	}
+	// A child that is killed, one that is closed, and one whose parent is gone.
+	kill(h.child.cmd.Process.Pid)
+	wantEnd(t, kept)
+	for _, end := range []func(*Host){
+		func(h *Host) { h.Close() },
+		func(h *Host) { h.child.stdin.Close() },
+	} {
+		h := newHost(t, nil)
+		mustRun(t, h, starts)
+		started := pids(mustRun(t, h, "fmt.Println(start(exec.Command(\"sh\", \"-c\", \"trap '' HUP TERM; sleep 1000\")), start(exec.Command(\"sleep\", \"1000\")))").text())
+		end(h)
+		wantEnd(t, started)
+	}
+}

@@ -12,6 +12,9 @@ import (
 func (h *Host) IsComplete(code string) kernel.Completeness { return isComplete(code) }
 
 func isComplete(code string) kernel.Completeness {
+	if _, ok := asked(code); ok {
+		return kernel.Completeness{Status: "complete"}
+	}
 	open, inside := state(code)
 	text := code
 	if inside && strings.Count(code, "`")%2 == 1 {

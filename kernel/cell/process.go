@@ -8,8 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"deltafin/kernel"
@@ -39,6 +39,7 @@ type process struct {
 	mu      sync.Mutex
 	over    bool // wait has begun: nothing more is started
 	killed  bool // by us, for not stopping
+	told    bool // a cell's error was its death
 	cells   map[uint64]*cellRun
 	order   []uint64 // the keys of cells, oldest first
 	answers map[uint64]chan frame
@@ -92,10 +93,6 @@ func startProcess(command []string, o *Options) (*process, error) {
 
 	started := make(chan error)
 	p.wg.Go(func() {
-		// Linux sends Pdeathsig when the thread that started the child ends, so
-		// the thread stays with it.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
 		w.Close()
 		started <- err
@@ -105,6 +102,7 @@ func startProcess(command []string, o *Options) (*process, error) {
 		read := make(chan struct{})
 		p.wg.Go(func() { defer close(read); p.read() })
 		err = p.cmd.Wait()
+		endGroup(p.cmd.Process.Pid)
 		// What the child started itself may hold the pipe open.
 		select {
 		case <-read:
@@ -356,7 +354,10 @@ func (p *process) input(f frame) {
 		if err != nil {
 			reply.Error = err.Error()
 		}
-		p.link.send(reply)
+		var fe *FrameError
+		if err := p.link.send(reply); errors.As(err, &fe) {
+			p.link.send(frame{Op: opInputReply, ID: f.ID, Error: fe.Error()})
+		}
 	})
 }
 
@@ -373,13 +374,21 @@ func (p *process) call(f frame) {
 		if p.options.Services == nil {
 			reply.Error = "no lab in this process: nothing answers " + f.Name
 		} else {
+			var unsent atomic.Pointer[FrameError] // an event that is too large ends the call
 			v, err := p.options.Services.Call(ctx, f.Name, f.Data, func(e json.RawMessage) {
 				select {
 				case c.window <- struct{}{}:
-					p.link.send(frame{Op: opEvent, ID: f.ID, Data: e})
+					var fe *FrameError
+					if err := p.link.send(frame{Op: opEvent, ID: f.ID, Data: e}); errors.As(err, &fe) {
+						unsent.CompareAndSwap(nil, fe)
+						cancel()
+					}
 				case <-ctx.Done():
 				}
 			})
+			if fe := unsent.Load(); fe != nil {
+				err = fe
+			}
 			reply.Data = v
 			if err != nil {
 				reply.Error = err.Error()
@@ -447,6 +456,24 @@ func (p *process) death(interrupted bool) *kernel.CellError {
 	killed := p.killed
 	p.mu.Unlock()
 	return explainDeath(p.state, p.crash.String(), killed && interrupted)
+}
+
+// tell notes that a cell's error says that the child died.
+func (p *process) tell() {
+	p.mu.Lock()
+	p.told = true
+	p.mu.Unlock()
+}
+
+// untold is what ended a child that held something, where no cell's error says so.
+func (p *process) untold() *kernel.CellError {
+	p.mu.Lock()
+	tell := len(p.order) > 0 && !p.told
+	p.mu.Unlock()
+	if !tell {
+		return nil
+	}
+	return p.death(true)
 }
 
 // tail keeps the first and the last bytes of what is written to it.

@@ -7,3 +7,9 @@ import "syscall"
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
+
+// endGroup does nothing: there is no group of processes to end.
+func endGroup(int) {}
+
+// endOwnGroup does nothing.
+func endOwnGroup() {}

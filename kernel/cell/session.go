@@ -265,6 +265,7 @@ func (c *cellOutput) Comm(m kernel.CommMessage) {
 	}
 	if err := c.child.out.send(frame{Op: opCommOut, Cell: c.id, Data: data}); err != nil {
 		c.shown(len(data))
+		c.stream("stderr", err.Error()+"\n")
 	}
 }
 
