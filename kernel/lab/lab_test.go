@@ -97,7 +97,7 @@ func TestErrors(t *testing.T) {
 	wantError(t, "Tokenize", "text: want UTF-8", func() { l.Tokenize("\xff") })
 	wantError(t, "Chat", "message 1: want UTF-8", func() { l.Chat(l.System("x"), l.User("\xff")) })
 	wantError(t, "Chat", "message 0, thinking: want UTF-8", func() { l.Chat(Message{Role: "assistant", Thinking: "\xff"}, l.User("x")) })
-	wantError(t, "Generate", "Temperature: want a number from 0 (greedy) up, got -1", func() { l.Generate("x", Params{Temperature: -1}) })
+	wantError(t, "Generate", "Temperature: want a number from 0 (greedy) to 1e+06, got -1", func() { l.Generate("x", Params{Temperature: -1}) })
 	wantError(t, "Generate", "unsupported value: NaN", func() { l.Generate("x", Params{Temperature: math.NaN()}) })
 	wantError(t, "Generate", "TopP: want a probability from 0 to 1 (0 and 1 keep all tokens), got 2", func() { l.Generate("x", Params{TopP: 2}) })
 	wantError(t, "TraceRouter", "TopK", func() { l.TraceRouter("x", Params{TopK: -3}) })
