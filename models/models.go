@@ -179,8 +179,9 @@ func install(dir, name string, f File) (err error) {
 		func() error { return tmp.Chmod(0o644) },
 		tmp.Sync,
 		tmp.Close,
-		func() error { return os.Chtimes(tmp.Name(), unpacked, unpacked) },
 		func() error { return os.Rename(tmp.Name(), filepath.Join(dir, f.Name)) },
+		// Last: an old time would make another process's clean take the file for litter.
+		func() error { return os.Chtimes(filepath.Join(dir, f.Name), unpacked, unpacked) },
 	} {
 		if err := step(); err != nil {
 			return &CacheError{Dir: dir, Err: err}
