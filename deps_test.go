@@ -54,6 +54,7 @@ const outside = `
 	github.com/klauspost/compress       models models/pack
 	golang.org/x/sys                    checkpoint metal/cpu rig kernel/cell
 	golang.org/x/text                   kernel/display
+	gonum.org/v1/plot                   kernel/display
 	github.com/google/go-cmp            test
 	github.com/rogpeppe/go-internal     test
 `

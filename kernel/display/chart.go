@@ -52,8 +52,8 @@ type Lines struct {
 	Series []Series // each with a value for each position
 }
 
-// plot is what Bars and Lines have in common, checked.
-type plot struct {
+// chart is what Bars and Lines have in common, checked.
+type chart struct {
 	title, label, value string
 	labels              []string
 	numbered            bool // labels are 0, 1, 2, …
@@ -61,8 +61,8 @@ type plot struct {
 	alt                 string // what it shows, in a sentence
 }
 
-func newPlot(kind, title, label, value string, labels []string, series []Series) (plot, error) {
-	p := plot{title: title, label: label, value: value, numbered: labels == nil, series: series}
+func newChart(kind, title, label, value string, labels []string, series []Series) (chart, error) {
+	p := chart{title: title, label: label, value: value, numbered: labels == nil, series: series}
 	if len(series) == 0 || len(series[0].Values) == 0 {
 		return p, errors.New("display: want values for a chart, got none")
 	}
@@ -101,7 +101,7 @@ func newPlot(kind, title, label, value string, labels []string, series []Series)
 }
 
 // describe says what a chart shows to who doesn't see it.
-func (p plot) describe(kind string) string {
+func (p chart) describe(kind string) string {
 	low, high := math.Inf(1), math.Inf(-1)
 	var names []string
 	for _, s := range p.series {
@@ -135,7 +135,7 @@ func altText(title, shows string) string {
 // DisplayBundle gives Vega-Lite, SVG and a text of bars. A chart that can't be
 // drawn, because its series differ in length, say, displays as the reason.
 func (c Bars) DisplayBundle() Bundle {
-	p, err := newPlot("bar chart", c.Title, c.Label, c.Value, c.Labels, c.Series)
+	p, err := newChart("bar chart", c.Title, c.Label, c.Value, c.Labels, c.Series)
 	if err != nil {
 		return Text(err.Error())
 	}
@@ -152,7 +152,7 @@ func (c Bars) DisplayBundle() Bundle {
 
 // DisplayBundle gives Vega-Lite, SVG and a text of one small line a series.
 func (c Lines) DisplayBundle() Bundle {
-	p, err := newPlot("line chart", c.Title, c.Label, c.Value, c.Labels, c.Series)
+	p, err := newChart("line chart", c.Title, c.Label, c.Value, c.Labels, c.Series)
 	if err != nil {
 		return Text(err.Error())
 	}
@@ -178,7 +178,7 @@ func chartBundle(text string, vega any, svg, alt string) Bundle {
 
 // vega completes a Vega-Lite spec of one mark. The data is one record a series,
 // two lists that Vega flattens, which is the most compact inline form.
-func (p plot) vega(mark string, encoding map[string]any, size [2]any) map[string]any {
+func (p chart) vega(mark string, encoding map[string]any, size [2]any) map[string]any {
 	var records []any
 	var names, colors []string
 	for i, s := range p.series {
@@ -265,7 +265,7 @@ func orElse(s, other string) string {
 
 // text draws a bar a line, and for several series the parts one after the other
 // in shades.
-func (c Bars) text(p plot) string {
+func (c Bars) text(p chart) string {
 	const most = 40
 	shades := []string{"█", "▓", "▒", "░", "▚", "▞"}
 	var out []string
@@ -325,7 +325,7 @@ func (c Bars) text(p plot) string {
 }
 
 // text draws each series in one line of eighths of a cell, with its range.
-func (c Lines) text(p plot) string {
+func (c Lines) text(p chart) string {
 	blocks := []rune("▁▂▃▄▅▆▇█")
 	var out []string
 	if p.title != "" {

@@ -4,9 +4,10 @@
 // Every chart comes in three forms. application/vnd.vegalite.v5+json is drawn by
 // JupyterLab itself, with tooltips; image/svg+xml is for viewers that don't
 // (nbconvert, editors, plain files); text/plain is for a terminal of 80 columns.
-// SVG is written here: a bar chart or a line is a path for each series, a heat map
-// one PNG with a pixel a cell, from image/png, with axes and keys around it. So 92
-// layers of 896 experts fit a notebook, and charts of all kinds look alike.
+// In SVG, gonum's plot draws axes, bars and lines; title, keys and the viewer's font
+// are added here. A heat map is axes with one PNG of a pixel a cell, since gonum draws
+// each cell as a path: of 92 layers of 896 experts that would be some 8 MB, and so it
+// fits a notebook.
 //
 // Pictures have a description for readers who don't see them: in the SVG itself, and
 // as "alt" in the metadata of their MIME type, where nbconvert's templates read it.
@@ -29,6 +30,7 @@ import (
 	_ "image/gif" // for ImageFile
 	_ "image/jpeg"
 	"image/png"
+	"slices"
 	"strings"
 )
 
@@ -113,7 +115,7 @@ func Image(m image.Image) (Bundle, error) {
 // ImageFile is the bundle of the content of a PNG, JPEG, GIF or SVG file.
 func ImageFile(data []byte) (Bundle, error) {
 	config, format, err := image.DecodeConfig(bytes.NewReader(data))
-	if err == nil {
+	if err == nil && slices.Contains([]string{"png", "jpeg", "gif"}, format) { // others may be registered, which browsers don't show
 		text := fmt.Sprintf("image, %d × %d", config.Width, config.Height)
 		b := bundle(text, "image/"+format, base64.StdEncoding.EncodeToString(data))
 		b.Metadata["image/"+format] = map[string]any{"alt": text}

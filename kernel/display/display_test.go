@@ -137,8 +137,13 @@ func TestImage(t *testing.T) {
 	if file, err := ImageFile([]byte(`<?xml version="1.0"?><svg/>`)); err != nil || file.Data[MIMESVG] == nil || altOf(file, MIMESVG) != "image, SVG" {
 		t.Errorf("ImageFile of SVG: %v", err)
 	}
-	if _, err := ImageFile([]byte("plain")); err == nil {
-		t.Error("ImageFile takes plain text")
+	tiff := "II*\x00\x08\x00\x00\x00\x04\x00" + // one grey pixel: width, height, bits, photometry
+		"\x00\x01\x03\x00\x01\x00\x00\x00\x01\x00\x00\x00\x01\x01\x03\x00\x01\x00\x00\x00\x01\x00\x00\x00" +
+		"\x02\x01\x03\x00\x01\x00\x00\x00\x08\x00\x00\x00\x06\x01\x03\x00\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00"
+	for _, bad := range []string{"plain", tiff} {
+		if _, err := ImageFile([]byte(bad)); err == nil {
+			t.Errorf("ImageFile takes %q", bad)
+		}
 	}
 }
 

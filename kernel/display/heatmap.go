@@ -10,6 +10,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"gonum.org/v1/plot"
 )
 
 // Heatmap shows counts by row and column on a logarithmic colour scale, for the
@@ -191,22 +193,25 @@ func (h Heatmap) svg(alt string) string {
 	f := newFrame(h.Title, alt, nil, leftOf(labels), right, h.cellHeight()*rows)
 	fmt.Fprintf(f, `<rect x="%d" y="%d" width="%d" height="%d" fill-opacity="0.12"/>`, f.left, f.top, f.width, f.height)
 	f.image(cells, f.left, f.top, f.width, f.height)
+	x, y := axis{title: orElse(h.Column, "column"), to: float64(cols)}, axis{title: orElse(h.Row, "row"), to: float64(rows)}
 	for _, i := range labelled(rows, firstNumber(labels), 14, float64(h.cellHeight())) {
-		f.beside(float64(f.top)+float64((float64(i)+0.5)*float64(h.cellHeight())), labels[i])
+		y.label(float64(i)+0.5, labels[i])
 	}
 	for _, j := range columnTicks(cols) {
-		f.below(float64(f.left)+float64(float64(f.width)*((float64(j)+0.5)/float64(cols))), strconv.Itoa(j))
+		x.label(float64(j)+0.5, strconv.Itoa(j))
 	}
-	f.titles(orElse(h.Column, "column"), orElse(h.Row, "row"))
+	axes := newPlot(x, y, f.height)
+	axes.Y.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}}
+	f.draw(axes)
 
 	// The legend: the colour scale from most down to 1.
 	scale := image.NewPaletted(image.Rect(0, 0, 1, 128), cells.Palette)
 	for y := range 128 {
 		scale.SetColorIndex(0, y, 255-uint8(y*2))
 	}
-	x, height := f.left+f.width+24, min(max(f.height-24, 40), 200)
-	fmt.Fprintf(f, `<text x="%d" y="%d">%s</text>`, x, f.top+10, escapeXML(cut(h.Value, 12)))
-	f.image(scale, x, f.top+18, 14, height)
+	left, height := f.left+f.width+24, min(max(f.height-24, 40), 200)
+	fmt.Fprintf(f, `<text x="%d" y="%d">%s</text>`, left, f.top+10, escapeXML(cut(h.Value, 12)))
+	f.image(scale, left, f.top+18, 14, height)
 	free := math.Inf(1)
 	for _, tick := range logTicks(most) {
 		y := float64(f.top+18) + float64(float64(height)*(1-level(tick, most)))
@@ -214,7 +219,7 @@ func (h Heatmap) svg(alt string) string {
 			continue
 		}
 		free = y
-		fmt.Fprintf(f, `<text x="%d" y="%s">%d</text>`, x+20, px(y+4), tick)
+		fmt.Fprintf(f, `<text x="%d" y="%s">%d</text>`, left+20, px(y+4), tick)
 	}
 	return f.end()
 }

@@ -19,8 +19,9 @@ const (
 	tickSize   = 5
 )
 
-// frame is a chart's SVG and what surrounds every plot: title, axes, keys. It has
-// a size of its own, which viewers that place it without one need.
+// frame is a chart's SVG with what gonum's plots don't have: a description, a title
+// that begins where the data do, keys in a row above them. It has a size of its own,
+// which viewers that place it without one need.
 type frame struct {
 	strings.Builder
 	left, top, width, height int // of the plot
@@ -73,40 +74,6 @@ func (f *frame) end() string {
 	return f.String()
 }
 
-// titles names the axes: below is the one from left to right.
-func (f *frame) titles(below, side string) {
-	if below != "" {
-		fmt.Fprintf(f, `<text x="%d" y="%d" text-anchor="middle">%s</text>`, f.left+f.width/2, f.bottom()+36, escapeXML(cut(below, 100)))
-	}
-	if side != "" {
-		fmt.Fprintf(f, `<text transform="translate(16 %d) rotate(-90)" text-anchor="middle">%s</text>`, f.top+f.height/2, escapeXML(cut(side, int(float64(f.height)/letter)+4)))
-	}
-}
-
-// below writes a label with a tick under the plot, at x.
-func (f *frame) below(x float64, label string) {
-	fmt.Fprintf(f, `<path d="M%s %dv%d" stroke="%s"/><text x="%s" y="%d" text-anchor="middle">%s</text>`, px(x), f.bottom(), tickSize, gray, px(x), f.bottom()+17, escapeXML(label))
-}
-
-// beside writes a label to the left of the plot, at y.
-func (f *frame) beside(y float64, label string) {
-	fmt.Fprintf(f, `<text x="%d" y="%s" text-anchor="end">%s</text>`, f.left-6, px(y+4), escapeXML(label))
-}
-
-// grid draws faint lines through the plot: each from left to right at y, or with
-// upright from top to bottom at x.
-func (f *frame) grid(at []float64, upright bool) {
-	f.WriteString(`<path d="`)
-	for _, v := range at {
-		if upright {
-			fmt.Fprintf(f, "M%s %dv%d", px(v), f.top, f.height)
-		} else {
-			fmt.Fprintf(f, "M%d %sh%d", f.left, px(v), f.width)
-		}
-	}
-	fmt.Fprintf(f, `" stroke="%s" stroke-opacity="0.25"/>`, gray)
-}
-
 // px writes a coordinate.
 func px(v float64) string {
 	return strconv.FormatFloat(float64(math.Round(v*10))/10, 'f', -1, 64)
@@ -138,9 +105,6 @@ func newScale(low, high float64) scale {
 	}
 	return s
 }
-
-// at is where v stands from the axis's beginning, 0, to its end, 1.
-func (s scale) at(v float64) float64 { return (v - s.from) / (s.to - s.from) }
 
 func (s scale) labels() []string {
 	labels := make([]string, len(s.ticks))
@@ -218,9 +182,9 @@ func widestLabel(labels []string) float64 {
 }
 
 // sums gives, for each label, how far the bars reach below and above 0.
-func (p plot) sums() (low, high []float64) {
-	low, high = make([]float64, len(p.labels)), make([]float64, len(p.labels))
-	for _, s := range p.series {
+func (c chart) sums() (low, high []float64) {
+	low, high = make([]float64, len(c.labels)), make([]float64, len(c.labels))
+	for _, s := range c.series {
 		for i, v := range s.Values {
 			if drawn(v) {
 				low[i] += min(v, 0)
@@ -232,175 +196,15 @@ func (p plot) sums() (low, high []float64) {
 }
 
 // names are the series' names for keys: of one series there are none.
-func (p plot) names() []string {
-	if len(p.series) == 1 {
+func (c chart) names() []string {
+	if len(c.series) == 1 {
 		return nil
 	}
 	var names []string
-	for _, s := range p.series {
+	for _, s := range c.series {
 		names = append(names, s.Name)
 	}
 	return names
-}
-
-// svg draws each series' bars as one path.
-func (c Bars) svg(p plot) string {
-	low, high := p.sums()
-	s := newScale(slices.Min(low), slices.Max(high))
-	if c.Horizontal {
-		return p.across(s)
-	}
-	return p.upright(s, low, high)
-}
-
-// upright draws bars from the bottom up.
-func (p plot) upright(s scale, low, high []float64) string {
-	n := len(p.labels)
-	f := newFrame(p.title, p.alt, p.names(), leftOf(s.labels()), rightEdge, plotHeight)
-	y := func(v float64) float64 { return float64(f.bottom()) - float64(s.at(v)*float64(f.height)) }
-	var lines []float64
-	for _, v := range s.ticks {
-		lines = append(lines, y(v))
-		f.beside(y(v), number(v))
-	}
-	f.grid(lines, false)
-	band := float64(f.width) / float64(n)
-	// Where several bars share a pixel, the longest of them is drawn.
-	step := (n + f.width - 1) / f.width
-	var shown []int
-	for i := 0; i < n; i += step {
-		longest := i
-		for j := i; j < min(i+step, n); j++ {
-			if high[j]-low[j] > high[longest]-low[longest] {
-				longest = j
-			}
-		}
-		shown = append(shown, longest)
-	}
-	below, above := make([]float64, n), make([]float64, n)
-	for k, series := range p.series {
-		fmt.Fprintf(f, `<path fill="%s" d="`, palette[k])
-		for at, i := range shown {
-			v := series.Values[i]
-			if !drawn(v) || v == 0 {
-				continue
-			}
-			from := &above[i]
-			if v < 0 {
-				from = &below[i]
-			}
-			x, width := float64(f.left)+float64((float64(i)+0.15)*band), 0.7*band
-			if band < 4 {
-				x, width = float64(f.left)+float64(float64(at*step)*band), band*float64(step)
-			}
-			fmt.Fprintf(f, "M%s %sH%sV%sH%sz", px(x), px(y(*from)), px(x+width), px(y(*from+v)), px(x))
-			*from += v
-		}
-		f.WriteString(`"/>`)
-	}
-	fmt.Fprintf(f, `<path d="M%d %sh%d" stroke="%s"/>`, f.left, px(y(0)), f.width, gray)
-	for _, i := range labelled(n, firstNumber(p.labels), widestLabel(p.labels), band) {
-		f.below(float64(f.left)+float64((float64(i)+0.5)*band), p.labels[i])
-	}
-	f.titles(p.label, p.value)
-	return f.end()
-}
-
-// across draws bars from the left to the right, as many as a table has rows.
-func (p plot) across(s scale) string {
-	const row, bar = 22, 14
-	n := min(len(p.labels), htmlRows)
-	labels := p.labels[:n:n]
-	if more := len(p.labels) - n; more > 0 {
-		labels = append(labels, fmt.Sprintf("… %d more", more))
-	}
-	f := newFrame(p.title, p.alt, p.names(), leftOf(labels), rightEdge, row*len(labels))
-	x := func(v float64) float64 { return float64(f.left) + float64(s.at(v)*float64(f.width)) }
-	var lines []float64
-	for _, v := range s.ticks {
-		lines = append(lines, x(v))
-		f.below(x(v), number(v))
-	}
-	f.grid(lines, true)
-	below, above := make([]float64, n), make([]float64, n)
-	for k, series := range p.series {
-		fmt.Fprintf(f, `<path fill="%s" d="`, palette[k])
-		for i, v := range series.Values[:n] {
-			if !drawn(v) || v == 0 {
-				continue
-			}
-			from := &above[i]
-			if v < 0 {
-				from = &below[i]
-			}
-			fmt.Fprintf(f, "M%s %dH%sv%dH%sz", px(x(*from)), f.top+row*i+(row-bar)/2, px(x(*from+v)), bar, px(x(*from)))
-			*from += v
-		}
-		f.WriteString(`"/>`)
-	}
-	fmt.Fprintf(f, `<path d="M%s %dv%d" stroke="%s"/>`, px(x(0)), f.top, f.height, gray)
-	for i, l := range labels {
-		f.beside(float64(f.top+row*i+row/2), l)
-	}
-	f.titles(p.value, p.label)
-	return f.end()
-}
-
-// svg draws each series as one path, broken where values are missing.
-func (c Lines) svg(p plot) string {
-	n := len(p.labels)
-	low, high := math.Inf(1), math.Inf(-1)
-	for _, s := range p.series {
-		for _, v := range s.Values {
-			if drawn(v) {
-				low, high = min(low, v), max(high, v)
-			}
-		}
-	}
-	if low > high {
-		low, high = 0, 0
-	}
-	s := newScale(low, high)
-	f := newFrame(p.title, p.alt, p.names(), leftOf(s.labels()), rightEdge, plotHeight)
-	y := func(v float64) float64 { return float64(f.bottom()) - float64(s.at(v)*float64(f.height)) }
-	room := float64(f.width) / float64(max(1, n-1))
-	x := func(i int) float64 { return float64(f.left) + float64(float64(i)*room) }
-	if n == 1 {
-		x = func(int) float64 { return float64(f.left + f.width/2) }
-	}
-	var lines []float64
-	for _, v := range s.ticks {
-		lines = append(lines, y(v))
-		f.beside(y(v), number(v))
-	}
-	f.grid(lines, false)
-	for k, series := range p.series {
-		fmt.Fprintf(f, `<path fill="none" stroke="%s" stroke-width="1.5" stroke-linejoin="round" stroke-linecap="round" d="`, palette[k])
-		command := "M"
-		for _, i := range extremes(series.Values, 2*f.width) {
-			v := series.Values[i]
-			if !drawn(v) {
-				command = "M"
-				continue
-			}
-			fmt.Fprintf(f, "%s%s %s", command, px(x(i)), px(y(v)))
-			if command == "M" {
-				f.WriteString("h0") // a dot, where no line follows
-			}
-			command = "L"
-		}
-		f.WriteString(`"/>`)
-	}
-	fmt.Fprintf(f, `<path d="M%d %dh%d" stroke="%s"/>`, f.left, f.bottom(), f.width, gray)
-	need := widestLabel(p.labels)
-	if p.numbered {
-		need = max(need, 56) // as sparse as a scale of values
-	}
-	for _, i := range labelled(n, firstNumber(p.labels), need, room) {
-		f.below(x(i), p.labels[i])
-	}
-	f.titles(p.label, p.value)
-	return f.end()
 }
 
 // extremes picks the positions of at most about n values that draw the same line:

@@ -36,12 +36,16 @@ func svgOf(t *testing.T, v Value) string {
 	if !ok {
 		t.Fatal(b.Data[MIMEText])
 	}
+	if n := strings.Count(svg, "font-family"); n != 1 {
+		t.Errorf("%d fonts, want the viewer's own for all text", n)
+	}
 	return svg
 }
 
 const (
-	barPattern   = `M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)H[\d.]+z`
-	belowPattern = `<text x="([\d.]+)" y="\d+" text-anchor="middle">(\d+)</text>`
+	// Left, bottom, top, right; y goes up.
+	barPattern   = `d="M([\d.]+),([\d.]+)L[\d.]+,([\d.]+)L([\d.]+),[\d.]+L[\d.]+,[\d.]+Z"`
+	belowPattern = `<text x="([\d.]+)" y="[-\d.]+" transform="scale\(1, -1\)" text-anchor="middle">(\d+)</text>`
 )
 
 // Each label stands in the middle of its bar, and bars have their values' heights
@@ -59,10 +63,10 @@ func TestBarsAndLabels(t *testing.T) {
 		t.Fatalf("%d bars, %d labels", len(bars), len(below))
 	}
 	for i, b := range bars {
-		if middle := (b[0] + b[2]) / 2; math.Abs(middle-below[i][0]) > 0.11 || below[i][1] != float64(i+1) {
+		if middle := (b[0] + b[3]) / 2; math.Abs(middle-below[i][0]) > 0.11 || below[i][1] != float64(i+1) {
 			t.Errorf("bar %d is at %v, label %v at %v", i, middle, below[i][1], below[i][0])
 		}
-		if height := b[1] - b[3]; math.Abs(height-float64(plotHeight)*values[i]/16) > 0.11 { // the axis ends at 16
+		if height := b[2] - b[1]; math.Abs(height-float64(plotHeight)*values[i]/16) > 0.11 { // the axis ends at 16
 			t.Errorf("bar of %v is %v high", values[i], height)
 		}
 	}
@@ -103,10 +107,10 @@ func TestLabelled(t *testing.T) {
 func TestStack(t *testing.T) {
 	svg := svgOf(t, Bars{Series: []Series{{"hit", []float64{3}}, {"late", []float64{2}}, {"lost", []float64{-5}}}})
 	bars := numbersOf(t, barPattern, svg)
-	if len(bars) != 3 || bars[1][1] != bars[0][3] || bars[2][1] != bars[0][1] || !(bars[1][3] < bars[0][3] && bars[2][3] > bars[2][1]) {
+	if len(bars) != 3 || bars[1][1] != bars[0][2] || bars[2][1] != bars[0][1] || !(bars[1][2] > bars[0][2] && bars[2][2] < bars[2][1]) {
 		t.Errorf("%v", bars)
 	}
-	hit, late := strings.Index(svg, `<path fill="#0072b2"`), strings.Index(svg, `<path fill="#e69f00"`)
+	hit, late := strings.Index(svg, `style="fill:#0072B2"`), strings.Index(svg, `style="fill:#E69F00"`)
 	if hit < 0 || late < hit {
 		t.Errorf("series are not in the palette's order: %d, %d", hit, late)
 	}
@@ -143,11 +147,11 @@ func TestLargeCharts(t *testing.T) {
 			t.Errorf("%T: %d bytes", v, len(svg))
 		}
 	}
-	tallest := math.Inf(1)
+	tallest := 0.0
 	for _, b := range numbersOf(t, barPattern, svgOf(t, Bars{Series: []Series{{"", values}}})) {
-		tallest = min(tallest, b[3])
+		tallest = max(tallest, b[2])
 	}
-	if tallest != 12 { // the top of a plot without a title
+	if tallest != bottomEdge+plotHeight {
 		t.Errorf("the one long bar is not drawn: %v", tallest)
 	}
 	picked := extremes(values, 1000)
@@ -162,7 +166,7 @@ func TestLargeCharts(t *testing.T) {
 // A line is broken where a value is missing, and a value alone is a dot.
 func TestLineGaps(t *testing.T) {
 	svg := svgOf(t, Lines{Series: []Series{{"", []float64{1, math.NaN(), 2, 3}}}})
-	if !regexp.MustCompile(`d="M64 [\d.]+h0M[\d.]+ [\d.]+h0L704 [\d.]+"`).MatchString(svg) {
+	if !regexp.MustCompile(`(?s)d="M64,44L64,44".*d="M490.67,174L704,304"`).MatchString(svg) || !strings.Contains(svg, ` stroke-linecap="round"`) {
 		t.Error(svg)
 	}
 }
