@@ -451,6 +451,13 @@ func TestOneAnswerForOperations(t *testing.T) {
 			}
 			history = append(history, s.Logits())
 		}
+		for _, s := range live { // whatever its forks did since, each is what it would be alone
+			alone := m.NewSequence()
+			if err := alone.Extend(t.Context(), s.Tokens(), engine.ExtendOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			equalBits(t, "alone", s.Logits(), alone.Logits())
+		}
 		return history
 	}
 	seeds, settings := uint64(3), uint64(4)
