@@ -101,17 +101,26 @@ func (e *LengthError) Error() string {
 	return fmt.Sprintf("engine: the text would have %d tokens: this model has positions for %d", e.Tokens, e.Max)
 }
 
+// Check says whether ids can follow a text of the given number of tokens: the error
+// is a *TokenError or a *LengthError.
+func (m *Model) Check(after int, ids []int) error {
+	for _, id := range ids {
+		if id < 0 || id >= m.VocabSize {
+			return &TokenError{id, m.VocabSize}
+		}
+	}
+	if n := after + len(ids); n > m.MaxPositionEmbeddings {
+		return &LengthError{n, m.MaxPositionEmbeddings}
+	}
+	return nil
+}
+
 // Extend computes ids after the committed tokens and commits them, chunk by chunk.
 // The error is a *TokenError or *LengthError before anything is computed, the
 // context's, the expert source's, or a *ValueError.
 func (s *Sequence) Extend(ctx context.Context, ids []int, o ExtendOptions) error {
-	for _, id := range ids {
-		if id < 0 || id >= s.m.VocabSize {
-			return &TokenError{id, s.m.VocabSize}
-		}
-	}
-	if n := len(s.tokens) + len(ids); n > s.m.MaxPositionEmbeddings {
-		return &LengthError{n, s.m.MaxPositionEmbeddings}
+	if err := s.m.Check(len(s.tokens), ids); err != nil {
+		return err
 	}
 	if o.Chunk <= 0 {
 		o.Chunk = 256

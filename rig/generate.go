@@ -35,7 +35,7 @@ func (r *Rig) Trace(ctx context.Context, q Request, progress func(Progress)) (*G
 	if err != nil {
 		return nil, nil, err
 	}
-	return g, rec.trace(g, rec.computed), nil
+	return g, rec.trace(g), nil
 }
 
 func (r *Rig) generate(ctx context.Context, q Request, rec *recorder, progress func(Progress)) (*Generation, error) {
@@ -65,7 +65,6 @@ func (r *Rig) generate(ctx context.Context, q Request, rec *recorder, progress f
 	run := newRun(r, rec)
 	s, err := r.prefill(ctx, ids, q.Fresh, run, progress)
 	defer func() { run.measure(g, s) }()
-	g.Stats.ReusedTokens = run.reused
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return r.finish(g, s, begin), nil
 	} else if err != nil {
@@ -150,13 +149,8 @@ func (r *Rig) prompt(ctx context.Context, q Request) ([]int, error) {
 	if len(ids) == 0 {
 		return nil, &PromptError{"at least one token", "an empty prompt"}
 	}
-	for _, id := range ids {
-		if id < 0 || id >= r.model.VocabSize {
-			return nil, &engine.TokenError{ID: id, Vocab: r.model.VocabSize}
-		}
-	}
-	if len(ids) > r.model.MaxPositionEmbeddings {
-		return nil, &engine.LengthError{Tokens: len(ids), Max: r.model.MaxPositionEmbeddings}
+	if err := r.model.Check(0, ids); err != nil {
+		return nil, err
 	}
 	return ids, nil
 }

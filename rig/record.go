@@ -42,7 +42,7 @@ func newRun(r *Rig, rec *recorder) *run {
 func (u *run) measure(g *Generation, s *engine.Sequence) {
 	d := u.r.model.Source.Stats().Since(u.before)
 	stats := &g.Stats
-	stats.PrefilledTokens = u.prefilled
+	stats.ReusedTokens, stats.PrefilledTokens = u.reused, u.prefilled
 	if u.prefillTime > 0 {
 		stats.PrefillTokensPerS = float64(u.prefilled) / u.prefillTime.Seconds()
 	}
@@ -93,13 +93,13 @@ func (c *recorder) route(layer, first int, ids []int32, weights []float32) {
 	}
 }
 
-// trace is what was recorded of the first computed tokens. A pass that was
-// interrupted left routes of tokens beyond them.
-func (c *recorder) trace(g *Generation, computed int) *trace.Trace {
+// trace is what was recorded of the computed tokens. A pass that was interrupted
+// left routes of tokens beyond them.
+func (c *recorder) trace(g *Generation) *trace.Trace {
 	k := c.r.model.NumExpertsPerToken
 	token := len(c.layers) * k
 	all := slices.Concat(g.PromptIDs, g.IDs)
-	n := min(len(all), computed)
+	n := min(len(all), c.computed)
 	tr := &trace.Trace{Model: c.r.name, Layers: c.layers, Experts: c.r.model.NumExperts, TopK: k, IDs: c.ids[:n*token], Weights: c.weights[:n*token]}
 	for i, id := range all[:n] {
 		tr.Tokens = append(tr.Tokens, trace.Token{ID: id, Text: c.r.tok.Decode([]int{id}), Generated: i >= len(g.PromptIDs)})
