@@ -159,7 +159,7 @@ func (c *cellOutput) interrupt() {
 }
 
 // Write-sized pieces keep a frame small and the window fair.
-const streamPiece = 32 << 10
+const streamPiece = 128 << 10
 
 // Stream writes text to the cell's stdout or stderr.
 func (c *cellOutput) Stream(name, text string) {
