@@ -136,6 +136,33 @@ func TestSilentConnections(t *testing.T) {
 	equal(t, "control", k.request(c, kernel.Control, "kernel_info_request", nil)["status"], "ok")
 }
 
+// Peers that shake hands and then do nothing, as many as there is room for and more,
+// keep no front end out, and a front end that is there stays.
+func TestFullHouse(t *testing.T) {
+	k := start(t, "tcp", kernel.Options{})
+	before := k.client(kerneltest.Options{})
+	equal(t, "stdout", k.run(before, "print early").Stream("stdout"), "early\n")
+	for _, ch := range []kernel.Channel{kernel.Shell, kernel.Control, kernel.IOPub, kernel.Heartbeat} {
+		for range 1100 {
+			c, err := k.dial(k.ctx, ch, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+		}
+	}
+	c := k.client(kerneltest.Options{})
+	equal(t, "stdout", k.run(c, "print here").Stream("stdout"), "here\n")
+	// The old one's subscription may have given way, its shell may not.
+	x := k.send(before, kernel.Shell, "kernel_info_request", nil, "")
+	for x.Replies() == 0 {
+		if k.ctx.Err() != nil {
+			t.Fatal("no reply on a proven connection")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // A front end that asks without reading its replies is disconnected in the end; the
 // others don't notice.
 func TestUnreadReplies(t *testing.T) {
