@@ -155,15 +155,15 @@ func (s *Server) replyError(r *request, name string, err error) {
 	s.reply(r, content)
 }
 
-// settle is how long a question about the session waits for the cells that came
-// before it: one that a front end sends right behind a short cell sees what the cell
-// did, and one that it sends during a long cell is answered at once.
+// settle is how long a cell may have run and still keep a question about the session
+// waiting that came behind it: one that a front end sends right after a short cell
+// sees what the cell did, and one that it sends during a long cell is answered at once.
 const settle = 4 * time.Millisecond
 
 func settled(run func(*Server, context.Context, *request) (any, error)) func(*Server, context.Context, *request) (any, error) {
 	return func(s *Server, ctx context.Context, r *request) (any, error) {
 		if sh := s.shell(r.Header.SubshellID); sh != nil {
-			sh.wait(r.seq, settle)
+			sh.wait(r.seq, settle-sh.since())
 		}
 		return run(s, ctx, r)
 	}

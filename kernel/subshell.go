@@ -32,6 +32,7 @@ type shell struct {
 	bytes   int
 	closed  bool
 	now     *request           // being handled, or nil
+	began   time.Time          // when now did
 	aborted uint64             // executes that arrived no later than this are not run
 	cancel  context.CancelFunc // of the running request, or nil
 	done    chan struct{}      // closed when run has returned
@@ -78,7 +79,7 @@ func (sh *shell) run(ctx context.Context) {
 		sh.queue[0] = nil
 		sh.queue = sh.queue[1:]
 		sh.bytes -= cost(r)
-		sh.now = r
+		sh.now, sh.began = r, time.Now()
 		sh.change.Broadcast()
 		if r.Header.MsgType == "execute_request" && r.seq <= sh.aborted {
 			sh.mu.Unlock()
@@ -117,6 +118,16 @@ func (sh *shell) finished() {
 	sh.mu.Unlock()
 }
 
+// since is how long the request being handled has been so; 0 without one.
+func (sh *shell) since() time.Duration {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.now == nil {
+		return 0
+	}
+	return time.Since(sh.began)
+}
+
 // wait blocks until the requests that arrived before seq have been handled, for at
 // most the given time.
 func (sh *shell) wait(seq uint64, most time.Duration) {
@@ -125,7 +136,7 @@ func (sh *shell) wait(seq uint64, most time.Duration) {
 	done := func() bool {
 		return sh.closed || (sh.now == nil || sh.now.seq >= seq) && (len(sh.queue) == 0 || sh.queue[0].seq >= seq)
 	}
-	if done() {
+	if done() || most <= 0 {
 		return
 	}
 	over := false
