@@ -35,12 +35,14 @@ func (h *history) tail(t *testing.T, n int) (inputs []string) {
 // Histories of one folder at once, as of kernels that start together: each gets a
 // session of its own, and nothing is lost.
 func TestHistoriesAtOnce(t *testing.T) {
-	const kernels, cells = 8, 50
+	const kernels, cells = 16, 50
 	dir := t.TempDir()
 	var wg sync.WaitGroup
+	begin := make(chan struct{})
 	for k := range kernels {
 		wg.Go(func() {
 			h, reports := openTest(dir)
+			<-begin
 			for i := range cells {
 				h.output(h.input(i+1, fmt.Sprintf("%d.%d %s", k, i, strings.Repeat("x", 5000))), "out")
 				if i%10 == 0 {
@@ -53,6 +55,7 @@ func TestHistoriesAtOnce(t *testing.T) {
 			}
 		})
 	}
+	close(begin)
 	wg.Wait()
 	h, reports := openTest(dir)
 	all, err := h.find(historyQuery{Access: "tail"})

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -348,6 +350,9 @@ func TestUnixSocket(t *testing.T) {
 	l, err := Listen("unix", path, Router, Limits{}, nil)
 	if err != nil {
 		t.Skip("no unix sockets here: ", err)
+	}
+	if info, err := os.Stat(path); runtime.GOOS != "windows" && (err != nil || info.Mode().Perm() != 0o600) {
+		t.Errorf("want a socket for its owner alone, got %v, %v", info, err)
 	}
 	if _, err := Listen("unix", path, Router, Limits{}, nil); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a second listener: %v", err)
