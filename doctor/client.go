@@ -33,7 +33,7 @@ func dial(ctx context.Context, connection kernel.Connection) (*client, error) {
 		}
 		c.conns[ch] = conn
 	}
-	c.stop = context.AfterFunc(ctx, c.close)
+	c.stop = context.AfterFunc(ctx, c.disconnect)
 	if err := c.write(kernel.IOPub, [][]byte{{1}}); err != nil {
 		c.close()
 		return nil, err
@@ -54,6 +54,10 @@ func (c *client) close() {
 	if c.stop != nil {
 		c.stop()
 	}
+	c.disconnect()
+}
+
+func (c *client) disconnect() {
 	for _, conn := range c.conns {
 		conn.Close()
 	}

@@ -90,11 +90,14 @@ func folder(dir string, need int64, level Level, do string) []Finding {
 		if err == nil {
 			return bad("a folder "+dir, "a file at "+at)
 		}
-		if up := filepath.Dir(at); (errors.Is(err, fs.ErrNotExist) || isFileInTheWay(at)) && up != at {
-			at, there = up, false
-			continue
+		if _, lerr := os.Lstat(at); lerr == nil {
+			return bad("a folder "+dir, "a link to nowhere at "+at)
 		}
-		return bad("a folder "+dir, reason(err))
+		up := filepath.Dir(at)
+		if errors.Is(err, fs.ErrPermission) || up == at {
+			return bad("a folder "+dir, reason(err))
+		}
+		at, there = up, false
 	}
 	if err := probe(at, there); err != nil {
 		return bad(fmt.Sprintf("to write in %s", dir), reason(err))
@@ -109,12 +112,6 @@ func folder(dir string, need int64, level Level, do string) []Finding {
 		return []Finding{okf("%s, %s free", dir, bytes(free))}
 	}
 	return []Finding{okf("%s", dir)}
-}
-
-// isFileInTheWay says whether a path leads through a file.
-func isFileInTheWay(path string) bool {
-	info, err := os.Stat(filepath.Dir(path))
-	return err == nil && !info.IsDir()
 }
 
 // probe writes a file there, or makes a folder, and removes it.

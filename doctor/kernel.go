@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -112,8 +113,8 @@ func startKernel(ctx context.Context, argv []string, file, log string) (*running
 	}
 	go func() {
 		r.err = r.cmd.Wait()
-		close(r.ended)
 		cancel(fmt.Errorf("it ended too early: %w", cmp.Or(r.err, errors.New("exit status 0"))))
+		close(r.ended)
 	}()
 	return r, nil
 }
@@ -132,6 +133,12 @@ func (r *running) kill() {
 // end.
 func (r *running) live(connection kernel.Connection) (times [3]time.Duration, err error) {
 	fail := func(doing string, err error) ([3]time.Duration, error) {
+		if errors.Is(err, io.EOF) || errors.As(err, new(*net.OpError)) { // likely the process has ended
+			select {
+			case <-r.ended:
+			case <-time.After(time.Second):
+			}
+		}
 		if cause := context.Cause(r.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 			err = cause
 			if errors.Is(cause, context.DeadlineExceeded) {

@@ -64,10 +64,11 @@ func specs(places []string, searched int) (all []spec) {
 		entries, _ := os.ReadDir(place)
 		for _, entry := range entries {
 			dir := filepath.Join(place, entry.Name())
-			installed, err := kernelspec.Read(dir)
-			if !errors.Is(err, fs.ErrNotExist) && !isFileInTheWay(filepath.Join(dir, "x")) {
-				all = append(all, spec{installed, err, i < searched})
+			if _, err := os.Stat(filepath.Join(dir, "kernel.json")); err != nil {
+				continue // Jupyter doesn't see it either
 			}
+			installed, err := kernelspec.Read(dir)
+			all = append(all, spec{installed, err, i < searched})
 		}
 	}
 	return all
