@@ -78,7 +78,11 @@ type HistoryError struct {
 }
 
 func (e *HistoryError) Error() string {
-	return fmt.Sprintf("kernel: history %s: %v; %s", e.Path, e.Err, e.Then)
+	err := e.Err
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		err = p.Err // without the path again
+	}
+	return fmt.Sprintf("kernel: history %s: %v; %s", e.Path, err, e.Then)
 }
 
 func (e *HistoryError) Unwrap() error { return e.Err }
@@ -96,7 +100,7 @@ func openHistory(dir string, report func(error)) *history {
 
 // fail says why the disk isn't written from now on. h.mu is held.
 func (h *history) fail(path string, err error) {
-	h.failed = &HistoryError{path, err, "the cells of this session are kept in memory only; deltafin doctor says more"}
+	h.failed = &HistoryError{path, err, "from now on the cells of this session are kept in memory only; deltafin doctor says more"}
 	h.report(h.failed)
 }
 

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Spec describes the kernel to install.
@@ -81,10 +82,18 @@ type file struct {
 // the path in for the braces.
 var command = []string{"kernel", "--connection-file", "{connection_file}"}
 
+// replaced is what Jupyter puts something else for, wherever in argv it stands.
+var replaced = regexp.MustCompile(`\{(connection_file|prefix|resource_dir)\}`)
+
 // JSON is the content of kernel.json.
 func (s Spec) JSON() ([]byte, error) {
 	if !filepath.IsAbs(s.Binary) {
 		return nil, fmt.Errorf("kernelspec: binary %q: want an absolute path, since front ends start kernels in any folder", s.Binary)
+	}
+	for _, part := range append([]string{s.Binary}, s.Args...) {
+		if !utf8.ValidString(part) || replaced.MatchString(part) {
+			return nil, fmt.Errorf("kernelspec: %q: want UTF-8 without %s, which Jupyter replaces; give the file another name", part, replaced)
+		}
 	}
 	f := file{
 		Argv:          slices.Concat([]string{s.Binary}, command, s.Args),

@@ -100,6 +100,23 @@ func TestNames(t *testing.T) {
 	if _, err := kernelspec.Install(kernels, kernelspec.Spec{Binary: "deltafin"}, false); err == nil {
 		t.Error("a relative path was taken")
 	}
+	for _, bad := range []string{"\xff", "{prefix}", "a {resource_dir} b"} {
+		if _, err := kernelspec.Install(kernels, kernelspec.Spec{Binary: binary(t) + bad}, false); err == nil {
+			t.Errorf("a path with %q was taken", bad)
+		}
+		if _, err := kernelspec.Install(kernels, kernelspec.Spec{Binary: binary(t), Args: []string{"--model", bad}}, false); err == nil {
+			t.Errorf("an argument with %q was taken", bad)
+		}
+	}
+	for _, good := range []string{`it's "quoted" {x} ünï🦈\`, "{connection_file", "$HOME %APPDATA% `ls`"} {
+		dir, err := kernelspec.Install(kernels, kernelspec.Spec{Binary: binary(t) + good}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i, err := kernelspec.Read(dir); err != nil || !strings.HasSuffix(i.Argv[0], good) {
+			t.Errorf("%q became %q, %v", good, i.Argv, err)
+		}
+	}
 }
 
 // Another kernel's folder is neither replaced nor removed.
