@@ -31,6 +31,9 @@ func serve(behaviour, file string) int {
 		return 3
 	}
 	c, err := kernel.ReadConnectionFile(file)
+	for _, risk := range kernel.Risks(file, c) {
+		err = risk // what doctor writes is for its own kernel alone
+	}
 	if err == nil {
 		err = kernel.Serve(context.Background(), kernel.Options{Connection: c, Interpreter: fake{behaviour: behaviour}})
 	}
