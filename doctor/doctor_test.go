@@ -234,7 +234,7 @@ func TestPythons(t *testing.T) {
 			return []byte("Traceback"), errors.New("exit status 1")
 		},
 	}
-	pythons := e.pythons()
+	pythons := e.pythons(t.Context())
 	if len(pythons) != 2 || len(asked) != 2 || !pythons[0].Active || pythons[1].Failed == nil {
 		t.Fatalf("%d asked, %+v", len(asked), pythons)
 	}

@@ -34,7 +34,12 @@ type Environment struct {
 
 // Checks are all checks, in the order in which one thing needs another.
 func Checks(e Environment) []Check {
-	pythons := sync.OnceValue(func() []python { return e.pythons() })
+	var once sync.Once
+	var found []python
+	pythons := func(ctx context.Context) []python {
+		once.Do(func() { found = e.pythons(ctx) })
+		return found
+	}
 	return []Check{
 		{"binary", func(context.Context) []Finding { return e.binary() }},
 		{"cpu", func(context.Context) []Finding { return []Finding{okf("%s", e.Device)} }},
@@ -43,9 +48,9 @@ func Checks(e Environment) []Check {
 		{"cache", func(context.Context) []Finding { return e.cache() }},
 		{"memory", func(context.Context) []Finding { return e.memory() }},
 		{"loopback", func(context.Context) []Finding { return e.loopback() }},
-		{"jupyter", func(ctx context.Context) []Finding { return e.jupyter(ctx, pythons()) }},
-		{"runtime", func(context.Context) []Finding { return e.runtime(pythons()) }},
-		{"kernelspec", func(ctx context.Context) []Finding { return e.kernelspecs(ctx, pythons()) }},
+		{"jupyter", func(ctx context.Context) []Finding { return e.jupyter(ctx, pythons(ctx)) }},
+		{"runtime", func(ctx context.Context) []Finding { return e.runtime(pythons(ctx)) }},
+		{"kernelspec", func(ctx context.Context) []Finding { return e.kernelspecs(ctx, pythons(ctx)) }},
 		{"kernel", func(ctx context.Context) []Finding { return e.kernel(ctx) }},
 	}
 }

@@ -57,7 +57,7 @@ const pythonTime = 60 * time.Second
 // pythons asks every Python that a user may mean: of the jupyter on the PATH, first
 // since it is the one that will look for kernels, of the active environment, and of
 // the PATH.
-func (e Environment) pythons() []python {
+func (e Environment) pythons(ctx context.Context) []python {
 	var found []python
 	add := func(path string, active bool) {
 		if path == "" || slices.ContainsFunc(found, func(p python) bool { return p.Path == path }) {
@@ -96,7 +96,7 @@ func (e Environment) pythons() []python {
 	var wg sync.WaitGroup
 	for i := range found {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), pythonTime)
+			ctx, cancel := context.WithTimeout(ctx, pythonTime)
 			defer cancel()
 			out, err := e.Output(ctx, found[i].Path, "-c", about)
 			if err == nil {

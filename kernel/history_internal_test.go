@@ -117,6 +117,46 @@ func TestHistoryFolderRemoved(t *testing.T) {
 	}
 }
 
+// What may not be read or written is said once, and stops nothing.
+func TestHistoryWithoutPermission(t *testing.T) {
+	if os.Geteuid() <= 0 {
+		t.Skip("root may read everything, and Windows has no modes: this wants another user")
+	}
+	dir := t.TempDir()
+	h, _ := openTest(dir)
+	h.input(1, "hidden")
+	h.close()
+	if err := os.Chmod(h.path(1), 0); err != nil {
+		t.Fatal(err)
+	}
+	h, reports := openTest(dir)
+	for range 2 {
+		if got := h.tail(t, 9); len(got) != 0 {
+			t.Errorf("cells %q of a file that can't be read", got)
+		}
+	}
+	h.input(1, "next")
+	h.close()
+	if len(*reports) != 1 || !errors.Is((*reports)[0], os.ErrPermission) || h.session != 2 {
+		t.Errorf("session %d, reports %v", h.session, *reports)
+	}
+	for _, mode := range []os.FileMode{0, 0o300, 0o500} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		h, reports := openTest(dir)
+		h.input(1, "kept")
+		if got := h.tail(t, 1); len(got) != 1 || got[0] != "kept" {
+			t.Errorf("mode %o: cells %q", mode, got)
+		}
+		h.close()
+		if len(*reports) == 0 || len(*reports) > 2 {
+			t.Errorf("mode %o: reports %v", mode, *reports)
+		}
+	}
+	os.Chmod(dir, 0o700) // so that it can be removed
+}
+
 // Of a file that grew beyond all bounds, the end is read.
 func TestReadTail(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "f")
