@@ -32,7 +32,10 @@ const order = `
 	# The kernel, which knows no engine, and its Go cells.
 	ORIGINS < kernel < kernel/cell;
 
-	kernel/lab, kernel/cell < cli < deltafin;
+	# What is wrong with an installation.
+	kernel < doctor;
+
+	kernel/lab, kernel/cell, doctor < cli < deltafin;
 
 	# For tests, with what they drive.
 	checkpoint < checkpoint/checkpointtest;

@@ -24,6 +24,7 @@ type commands struct {
 	Chat      chatCmd      `cmd:"" help:"Ask one question, or hold a conversation."`
 	Tokenize  tokenizeCmd  `cmd:"" help:"Turn text into token ids, and back."`
 	Trace     traceCmd     `cmd:"" help:"Record which experts each token uses."`
+	Doctor    doctorCmd    `cmd:"" help:"Find out what is wrong when something doesn't work."`
 	Version   versionCmd   `cmd:"" help:"Print the version, the commit and what computes."`
 	Help      helpCmd      `cmd:"" help:"Explain a command, as its --help does."`
 	CellChild cellChildCmd `cmd:"" hidden:"" help:"Run cells for a kernel (the kernel starts this)."`
@@ -42,6 +43,10 @@ Without a notebook:
   deltafin tokenize "a text"
   deltafin trace "a text" --out routes.jsonl
   deltafin version
+
+When something doesn't work:
+
+  deltafin doctor
 
 deltafin COMMAND --help explains a command, with an example.
 `

@@ -98,6 +98,7 @@ func askPython(program string) (string, error) {
 
 type installCmd struct {
 	placeFlags
+	Force       bool   `help:"Replace another program's kernel of that name, or a broken one."`
 	DisplayName string `placeholder:"TEXT" help:"What front ends show (default: Go (deltafin), with the name if it is another)."`
 	modelFlags
 }
@@ -145,7 +146,7 @@ func (c installCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	dir, err := kernelspec.Install(at.kernels, spec)
+	dir, err := kernelspec.Install(at.kernels, spec, c.Force)
 	if err != nil {
 		return err
 	}

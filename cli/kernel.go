@@ -38,9 +38,15 @@ func (c kernelCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	state, err := p.stateDir()
-	if err != nil {
-		return err
+	log := slog.New(slog.NewTextHandler(p.stderr, nil))
+	history := "" // in memory
+	if state, err := p.stateDir(); err == nil {
+		history = filepath.Join(state, "history")
+	} else {
+		log.Warn("the cells are kept in memory only", "error", err)
+	}
+	for _, risk := range kernel.Risks(c.ConnectionFile, connection) {
+		log.Warn("anyone on this machine or its network may run cells here", "error", risk)
 	}
 	engine := lab.NewServer(func(ctx context.Context) (lab.Engine, error) {
 		r, err := rig.Open(ctx, options)
@@ -62,8 +68,8 @@ func (c kernelCmd) Run(p *process) error {
 	server, err := kernel.Listen(kernel.Options{
 		Connection:  connection,
 		Interpreter: host,
-		History:     filepath.Join(state, "history"),
-		Log:         slog.New(slog.NewTextHandler(p.stderr, nil)),
+		History:     history,
+		Log:         log,
 		ParentPID:   parent,
 	})
 	if err != nil {

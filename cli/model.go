@@ -16,14 +16,11 @@ func (f modelFlags) options(p *process) (rig.Options, error) {
 	if f.Threads < 0 {
 		return rig.Options{}, usagef("--threads %d: expected 1 or more, or 0 for one a CPU", f.Threads)
 	}
-	cache, err := p.cacheDir()
-	if err != nil {
-		return rig.Options{}, err
-	}
 	model := f.Model
 	if model == "" {
 		model = p.env("DELTAFIN_MODEL")
 	}
+	cache, _ := p.cacheDir() // where none is known, the embedded model is unpacked into memory
 	return rig.Options{Model: model, Threads: f.Threads, CacheDir: cache}, nil
 }
 

@@ -3,6 +3,7 @@ package kernel
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -55,12 +56,17 @@ const maxConnectionFile = 1 << 20
 // *ConnectionError.
 func ReadConnectionFile(path string) (Connection, error) {
 	var c Connection
-	if info, err := os.Stat(path); err == nil && info.Size() > maxConnectionFile {
-		return c, &ConnectionError{File: path, Want: "a few hundred bytes of JSON", Got: fmt.Sprintf("%d bytes", info.Size())}
-	}
-	b, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return c, &ConnectionError{File: path, Err: err}
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxConnectionFile+1))
+	if err != nil {
+		return c, &ConnectionError{File: path, Err: err}
+	}
+	if len(b) > maxConnectionFile {
+		return c, &ConnectionError{File: path, Want: "a few hundred bytes of JSON", Got: fmt.Sprintf("more than %d", maxConnectionFile)}
 	}
 	if err := json.Unmarshal(b, &c); err != nil {
 		return c, &ConnectionError{File: path, Err: err}
@@ -70,6 +76,18 @@ func ReadConnectionFile(path string) (Connection, error) {
 		return c, err
 	}
 	return c, nil
+}
+
+// Risks are what about a connection file lets others than its owner run cells; a
+// kernel warns of them and starts, since front ends differ in what they can write.
+func Risks(path string, c Connection) (risks []*ConnectionError) {
+	if info, err := os.Stat(path); err == nil && c.Key != "" && readableByOthers(info) {
+		risks = append(risks, &ConnectionError{File: path, Want: "a file that its owner alone can read (mode 0600), for it has the key", Got: info.Mode().String()})
+	}
+	if c.Key == "" && c.Transport != "ipc" { // a socket's file is its owner's
+		risks = append(risks, &ConnectionError{File: path, Field: "key", Want: "a key that signs messages", Got: "none"})
+	}
+	return risks
 }
 
 // maxSocketPath is the longest path that a unix socket can have on every system.
@@ -118,16 +136,19 @@ func (c Connection) port(ch Channel) int {
 	return [channels]int{c.ShellPort, c.ControlPort, c.StdinPort, c.IOPubPort, c.HBPort}[ch]
 }
 
-// Address gives a channel's network ("tcp" or "unix") and address, as package net
-// takes them.
+// Address gives a channel's network ("tcp", "tcp4" or "unix") and address, as package
+// net takes them.
 func (c Connection) Address(ch Channel) (network, address string) {
 	port := strconv.Itoa(c.port(ch))
 	if c.Transport == "ipc" {
 		return "unix", c.IP + "-" + port
 	}
 	ip := c.IP
-	if ip == "*" {
+	switch {
+	case ip == "*":
 		ip = ""
+	case net.ParseIP(ip).To4() != nil:
+		return "tcp4", net.JoinHostPort(ip, port) // "tcp" would bind 0.0.0.0 for IPv6 too
 	}
 	return "tcp", net.JoinHostPort(ip, port)
 }

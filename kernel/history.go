@@ -1,13 +1,13 @@
 package kernel
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -31,9 +31,14 @@ const (
 // Each session has a file of its own, NUMBER.jsonl, so that kernels that run at the
 // same time never write to the same one: the number is taken by creating the file,
 // when the first cell is stored. A line is {"n":line,"i":input} or, when the cell
-// has a result, {"n":line,"o":output}. Lines that can't be read are skipped.
+// has a result, {"n":line,"o":output}.
+//
+// What is wrong with the folder never stops a kernel: where it can't be written (a
+// read-only or full disk) the session's cells are kept in memory alone, and lines and
+// files that can't be read are skipped. Each is said once, with report.
 type history struct {
-	dir string // "" keeps nothing on disk
+	dir    string      // "" keeps nothing on disk
+	report func(error) // hears *HistoryError; called with mu held
 
 	mu      sync.Mutex
 	session int // 0 until a cell is stored
@@ -42,6 +47,7 @@ type history struct {
 	bytes   int                    // of cells
 	earlier map[int]sessionInCache // by session number
 	failed  error                  // why the disk isn't written any more
+	told    map[int]bool           // sessions of which report has heard
 }
 
 type historyCell struct {
@@ -64,26 +70,47 @@ type historyLine struct {
 	Output *string `json:"o,omitempty"`
 }
 
-// HistoryError says what is wrong with the history folder.
+// HistoryError says what is wrong with the history folder, or with one of its files.
 type HistoryError struct {
-	Dir string
-	Err error
+	Path string
+	Err  error
+	Then string // what becomes of the cells
 }
 
 func (e *HistoryError) Error() string {
-	return fmt.Sprintf("kernel: history folder %s: %v; choose a folder that can be written", e.Dir, e.Err)
+	err := e.Err
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		err = p.Err // without the path again
+	}
+	return fmt.Sprintf("kernel: history %s: %v; %s", e.Path, err, e.Then)
 }
 
 func (e *HistoryError) Unwrap() error { return e.Err }
 
-func openHistory(dir string) (*history, error) {
-	h := &history{dir: dir, earlier: map[int]sessionInCache{}}
+// openHistory always gives a history: one in memory where the folder can't be made.
+func openHistory(dir string, report func(error)) *history {
+	h := &history{dir: dir, report: report, earlier: map[int]sessionInCache{}, told: map[int]bool{}}
 	if dir != "" {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, &HistoryError{dir, err}
+			h.fail(dir, err)
 		}
 	}
-	return h, nil
+	return h
+}
+
+// fail says why the disk isn't written from now on. h.mu is held.
+func (h *history) fail(path string, err error) {
+	h.failed = &HistoryError{path, err, "from now on the cells of this session are kept in memory only; deltafin doctor says more"}
+	h.report(h.failed)
+}
+
+// skip says, once for a session, what of an earlier one can't be read. h.mu is held.
+func (h *history) skip(session int, err error) {
+	if h.told[session] {
+		return
+	}
+	h.told[session] = true
+	h.report(&HistoryError{h.path(session), err, "what can't be read is left out"})
 }
 
 const historySuffix = ".jsonl"
@@ -95,7 +122,10 @@ func (h *history) sessions() (numbers []int, sizes map[int]int64) {
 	if h.dir == "" {
 		return nil, sizes
 	}
-	entries, _ := os.ReadDir(h.dir)
+	entries, err := os.ReadDir(h.dir)
+	if err != nil && h.failed == nil {
+		h.fail(h.dir, err)
+	}
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), historySuffix)
 		n, err := strconv.Atoi(name)
@@ -118,21 +148,16 @@ func (h *history) path(session int) string {
 // begin gives the session its number and file, and removes the oldest sessions when
 // the folder has grown too large. h.mu is held.
 func (h *history) begin() {
-	numbers, sizes := h.sessions()
-	total := int64(0)
-	for i := len(numbers) - 1; i >= 0; i-- {
-		if total += sizes[numbers[i]]; total > historyBytes {
-			os.Remove(h.path(numbers[i]))
-		}
-	}
+	numbers, _ := h.sessions()
 	next := 1
 	if len(numbers) > 0 {
 		next = numbers[len(numbers)-1] + 1
 	}
 	h.session = next
-	if h.dir == "" {
+	if h.dir == "" || h.failed != nil {
 		return
 	}
+	h.prune(numbers)
 	for ; ; next++ {
 		f, err := os.OpenFile(h.path(next), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err == nil {
@@ -140,13 +165,38 @@ func (h *history) begin() {
 			return
 		}
 		if !errors.Is(err, fs.ErrExist) || next > h.session+1000 {
-			h.failed = &HistoryError{h.dir, err}
+			h.fail(h.path(next), err)
 			return
 		}
 	}
 }
 
-// write appends one line in one write.
+// prune removes the sessions that were written to longest ago when all together are
+// too large; not by number, for an old session's kernel may still run. h.mu is held.
+func (h *history) prune(numbers []int) {
+	type file struct {
+		session int
+		info    fs.FileInfo
+	}
+	var files []file
+	for _, n := range numbers {
+		if info, err := os.Lstat(h.path(n)); err == nil {
+			files = append(files, file{n, info})
+		}
+	}
+	slices.SortStableFunc(files, func(a, b file) int { // newest first
+		return cmp.Or(b.info.ModTime().Compare(a.info.ModTime()), b.session-a.session)
+	})
+	total := int64(0)
+	for _, f := range files {
+		if total += f.info.Size(); total > historyBytes {
+			os.Remove(h.path(f.session)) // if it stays, it costs space only
+		}
+	}
+}
+
+// write appends one line in one write. What a full disk took of a line is left out by
+// readHistory.
 func (h *history) write(l historyLine) {
 	if h.file == nil || h.failed != nil {
 		return
@@ -156,7 +206,7 @@ func (h *history) write(l historyLine) {
 		_, err = h.file.Write(append(b, '\n'))
 	}
 	if err != nil {
-		h.failed = &HistoryError{h.dir, err}
+		h.fail(h.file.Name(), err)
 	}
 }
 
@@ -196,18 +246,17 @@ func (h *history) output(e historyEntry, text string) {
 	}
 }
 
-// close flushes the session to disk. The error tells of the first write that failed.
-func (h *history) close() error {
+// close flushes the session to disk.
+func (h *history) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	err := h.failed
-	if h.file != nil {
-		if cerr := h.file.Close(); cerr != nil && err == nil {
-			err = &HistoryError{h.dir, cerr}
-		}
-		h.file = nil
+	if h.file == nil {
+		return
 	}
-	return err
+	if err := h.file.Close(); err != nil && h.failed == nil {
+		h.fail(h.file.Name(), err)
+	}
+	h.file = nil
 }
 
 // load gives the cells of a session. h.mu is held.
@@ -218,27 +267,54 @@ func (h *history) load(session int, size int64) []historyCell {
 	if c, ok := h.earlier[session]; ok && c.size == size {
 		return c.cells
 	}
-	b, err := os.ReadFile(h.path(session))
-	if err != nil {
-		return nil
+	b, err := readTail(h.path(session), historyBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another kernel has removed it
 	}
-	cells := readHistory(b)
+	if err != nil {
+		h.skip(session, err)
+	}
+	cells, bad := readHistory(b)
+	if bad > 0 {
+		h.skip(session, fmt.Errorf("want lines of JSON, got %d that are none", bad))
+	}
 	h.earlier[session] = sessionInCache{size, cells}
 	return cells
 }
 
-// readHistory parses a session's file.
-func readHistory(b []byte) []historyCell {
-	var cells []historyCell
+// readTail reads the end of a file, at most n bytes of it, from the start of a line.
+// With an error it gives what could be read.
+func readTail(path string, n int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	from := max(0, info.Size()-n)
+	b, err := io.ReadAll(io.NewSectionReader(f, from, n))
+	if from > 0 {
+		_, b, _ = bytes.Cut(b, []byte("\n"))
+	}
+	return b, err
+}
+
+// readHistory parses a session's file and counts the lines that it can't read. A last
+// line without an end is none of them: a kernel that runs, or was killed, is writing it.
+func readHistory(b []byte) (cells []historyCell, bad int) {
 	at := map[int]int{}
-	r := bufio.NewReader(bytes.NewReader(b))
 	for {
-		line, err := r.ReadBytes('\n')
-		if err != nil {
-			return cells // a line without an end was cut off
+		line, rest, whole := bytes.Cut(b, []byte("\n"))
+		if !whole {
+			return cells, bad
 		}
+		b = rest
 		var l historyLine
 		if json.Unmarshal(line, &l) != nil || l.Line <= 0 {
+			bad++
 			continue
 		}
 		if l.Input != nil {

@@ -122,13 +122,44 @@ func TestHistoryBound(t *testing.T) {
 	equal(t, "files", names, []string{"000003.jsonl", "000004.jsonl", "000005.jsonl"})
 }
 
+// A folder that can't be made is a line in the log, and the cells are in memory.
 func TestHistoryFolderInTheWay(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := kernel.Listen(kernel.Options{Transport: new(kernel.Memory), Interpreter: newFake(), History: file})
-	if err == nil || !strings.Contains(err.Error(), "history folder "+file) {
-		t.Errorf("got %v", err)
+	k := start(t, "memory", kernel.Options{History: file})
+	c := k.client(kerneltest.Options{})
+	k.run(c, "print a")
+	k.run(c, "print b")
+	equal(t, "cells", k.history(c, query{"hist_access_type": "tail", "n": 9}), []string{"1/1 print a", "1/2 print b"})
+	if n := strings.Count(k.log.String(), "history "+file); n != 1 {
+		t.Errorf("%d lines about the folder in:\n%s", n, k.log)
+	}
+}
+
+// A file of rubbish is a line in the log, once, and takes no other session with it.
+func TestHistoryCorruptFile(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"000001.jsonl": `{"n":1,"i":"old"}` + "\n",
+		"000002.jsonl": "\x00\x00\x00\xff\n" + strings.Repeat("x", 1<<20) + "\n[1]\n" + `{"n":7,"i":"between"}` + "\n\x00",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "000003.jsonl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	k := start(t, "memory", kernel.Options{History: dir})
+	c := k.client(kerneltest.Options{})
+	for range 2 {
+		equal(t, "cells", k.history(c, query{"hist_access_type": "tail", "n": 9}), []string{"1/1 old", "2/7 between"})
+	}
+	k.run(c, "print new")
+	equal(t, "cells", k.history(c, query{"hist_access_type": "tail", "n": 1}), []string{"4/1 print new"})
+	if n := strings.Count(k.log.String(), "000002.jsonl: want lines of JSON, got 3 that are none"); n != 1 {
+		t.Errorf("%d lines about the file in:\n%s", n, k.log)
 	}
 }

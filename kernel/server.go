@@ -86,8 +86,8 @@ func Serve(ctx context.Context, o Options) error {
 }
 
 // Listen binds the channels; with an error, o.Interpreter stays the caller's to close.
-// The errors are *ConnectionError, those of the history
-// folder, and those of binding, such as a port in use.
+// The errors are *ConnectionError and those of binding, such as a port in use; a
+// history folder that can't be used is a line in the log.
 func Listen(o Options) (*Server, error) {
 	if o.Interpreter == nil {
 		return nil, errors.New("kernel: Options.Interpreter: want an interpreter, got none")
@@ -101,10 +101,6 @@ func Listen(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	h, err := openHistory(o.History)
-	if err != nil {
-		return nil, err
-	}
 	s := &Server{
 		interpreter: o.Interpreter,
 		codec:       wire.NewCodec(o.Connection.Key),
@@ -113,7 +109,7 @@ func Listen(o Options) (*Server, error) {
 		session:     newID(),
 		handlers:    handlers(),
 		flusher:     newFlusher(),
-		history:     h,
+		history:     openHistory(o.History, func(err error) { o.Log.Warn("the history is not complete", "error", err) }),
 		comms:       comms{open: map[string]string{}},
 		stopping:    make(chan struct{}),
 		shells:      map[string]*shell{},
@@ -228,9 +224,7 @@ func (s *Server) close() error {
 	case <-time.After(interpreterEnd):
 		err = fmt.Errorf("kernel: the interpreter did not close within %v", interpreterEnd)
 	}
-	if herr := s.history.close(); herr != nil {
-		s.log.Error("the history is not complete", "error", herr)
-	}
+	s.history.close()
 	all := make(chan struct{})
 	go func() { s.wg.Wait(); close(all) }()
 	select {

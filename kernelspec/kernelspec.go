@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // Spec describes the kernel to install.
@@ -51,7 +53,7 @@ type ForeignError struct {
 }
 
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("kernelspec: %s: want a kernel that deltafin installed, found %s; choose another name with --name", e.Dir, e.Reason)
+	return fmt.Sprintf("kernelspec: %s: want a kernel that deltafin installed, found %s; choose another name with --name, or install --force to replace it", e.Dir, e.Reason)
 }
 
 // validName is what CheckName takes: lower case, because Jupyter lowers names.
@@ -80,10 +82,18 @@ type file struct {
 // the path in for the braces.
 var command = []string{"kernel", "--connection-file", "{connection_file}"}
 
+// replaced is what Jupyter puts something else for, wherever in argv it stands.
+var replaced = regexp.MustCompile(`\{(connection_file|prefix|resource_dir)\}`)
+
 // JSON is the content of kernel.json.
 func (s Spec) JSON() ([]byte, error) {
 	if !filepath.IsAbs(s.Binary) {
 		return nil, fmt.Errorf("kernelspec: binary %q: want an absolute path, since front ends start kernels in any folder", s.Binary)
+	}
+	for _, part := range append([]string{s.Binary}, s.Args...) {
+		if !utf8.ValidString(part) || replaced.MatchString(part) {
+			return nil, fmt.Errorf("kernelspec: %q: want UTF-8 without %s, which Jupyter replaces; give the file another name", part, replaced)
+		}
 	}
 	f := file{
 		Argv:          slices.Concat([]string{s.Binary}, command, s.Args),
@@ -107,10 +117,15 @@ func (s Spec) JSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// specFile is the file that makes a folder a kernel's.
+const specFile = "kernel.json"
+
 // Install writes the spec's folder into kernels, a folder such as UserDir gives, and
-// returns its path. It replaces an earlier installation of ours, as a whole: a front
-// end never sees half of one. A folder of another kernel is a *ForeignError.
-func Install(kernels string, s Spec) (string, error) {
+// returns its path. It replaces an earlier installation of ours file by file, each as
+// a whole and kernel.json last: a front end sees the kernel before or after, never
+// without a spec or with half of one. What else is in the folder stays. A folder of
+// another kernel is a *ForeignError, or with force is removed first.
+func Install(kernels string, s Spec, force bool) (string, error) {
 	if s.Name == "" {
 		s.Name = defaultName
 	}
@@ -122,51 +137,83 @@ func Install(kernels string, s Spec) (string, error) {
 		return "", err
 	}
 	dir := filepath.Join(kernels, s.Name)
-	if err := own(dir); err != nil && !errors.As(err, new(*NotInstalledError)) {
+	err = own(dir)
+	switch {
+	case err == nil, errors.As(err, new(*NotInstalledError)):
+	case force && errors.As(err, new(*ForeignError)):
+		if err := os.RemoveAll(dir); err != nil { // of a link, the link alone
+			return "", fmt.Errorf("kernelspec: %w", err)
+		}
+	default:
 		return "", err
 	}
-	if err := os.MkdirAll(kernels, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("kernelspec: %w", err)
 	}
-	// No kernel's name has a tilde, so front ends don't look into these two.
-	fresh, err := os.MkdirTemp(kernels, "~"+s.Name+"-")
-	if err != nil {
-		return "", fmt.Errorf("kernelspec: %w", err)
-	}
-	defer os.RemoveAll(fresh)
-	if err := os.Chmod(fresh, 0o755); err != nil {
-		return "", fmt.Errorf("kernelspec: %w", err)
-	}
-	files := map[string][]byte{"kernel.json": spec, "logo-svg.svg": SVG()}
-	for _, size := range []int{32, 64} {
-		files[fmt.Sprintf("logo-%dx%d.png", size, size)] = PNG(size)
-	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(fresh, name), content, 0o644); err != nil {
-			return "", fmt.Errorf("kernelspec: %w", err)
+	for _, name := range Logos() {
+		if err := replace(dir, name, logoFile(name)); err != nil {
+			return "", err
 		}
 	}
-	if _, err := os.Lstat(dir); err == nil {
-		old := fresh + "~old"
-		if err := os.Rename(dir, old); err != nil {
-			return "", fmt.Errorf("kernelspec: %w", err)
-		}
-		if err := os.Rename(fresh, dir); err != nil {
-			return "", errors.Join(fmt.Errorf("kernelspec: %w", err), os.Rename(old, dir))
-		}
-		if err := os.RemoveAll(old); err != nil {
-			return dir, fmt.Errorf("kernelspec: installed, but the earlier one is left over: %w", err)
-		}
-		return dir, nil
-	}
-	if err := os.Rename(fresh, dir); err != nil {
-		return "", fmt.Errorf("kernelspec: %w", err)
+	if err := replace(dir, specFile, spec); err != nil {
+		return "", err
 	}
 	return dir, nil
 }
 
+// logoFile is the content of one of Logos.
+func logoFile(name string) []byte {
+	var size int
+	if _, err := fmt.Sscanf(name, "logo-%dx", &size); err == nil {
+		return PNG(size)
+	}
+	return SVG()
+}
+
+// fresh ends the names of files that are being written.
+const fresh = "~new"
+
+// replace writes a file of dir as a whole.
+func replace(dir, name string, content []byte) (err error) {
+	f, err := os.CreateTemp(dir, name+"*"+fresh)
+	if err != nil {
+		return fmt.Errorf("kernelspec: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+			err = fmt.Errorf("kernelspec: %w", err)
+		}
+	}()
+	if _, err := f.Write(content); err != nil {
+		return err
+	}
+	for _, step := range []func() error{
+		func() error { return f.Chmod(0o644) },
+		f.Sync,
+		f.Close,
+		func() error { return os.Rename(f.Name(), filepath.Join(dir, name)) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LeftError says what Uninstall didn't remove, because Install hadn't written it.
+type LeftError struct {
+	Dir   string
+	Names []string
+}
+
+func (e *LeftError) Error() string {
+	return fmt.Sprintf("kernelspec: %s: removed the kernel, but want a folder with its files alone, found %s; they stay, for deltafin didn't write them", e.Dir, strings.Join(e.Names, ", "))
+}
+
 // Uninstall removes a kernel that Install wrote and returns the folder's path. name
-// "" means "deltafin".
+// "" means "deltafin". What else is in the folder stays, and is a *LeftError.
 func Uninstall(kernels, name string) (string, error) {
 	if name == "" {
 		name = defaultName
@@ -178,13 +225,41 @@ func Uninstall(kernels, name string) (string, error) {
 	if err := own(dir); err != nil {
 		return dir, err
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if err := os.Remove(dir); err != nil { // what it leads to belongs to whoever made the link
+			return dir, fmt.Errorf("kernelspec: %w", err)
+		}
+		return dir, nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return dir, fmt.Errorf("kernelspec: %w", err)
+	}
+	var left []string
+	for _, e := range entries {
+		if !ours(e) {
+			left = append(left, e.Name())
+		} else if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return dir, fmt.Errorf("kernelspec: %w", err)
+		}
+	}
+	if len(left) > 0 {
+		return dir, &LeftError{dir, left}
+	}
+	if err := os.Remove(dir); err != nil {
 		return dir, fmt.Errorf("kernelspec: %w", err)
 	}
 	return dir, nil
 }
 
-// own says whether a folder is an installation of ours.
+// ours says whether an entry of a kernel's folder is a file that Install writes.
+func ours(e fs.DirEntry) bool {
+	name := e.Name()
+	return !e.IsDir() && (name == specFile || slices.Contains(Logos(), name) || strings.HasSuffix(name, fresh))
+}
+
+// own says whether a folder is an installation of ours. One with nothing in it, or
+// with what an Install left that was killed, is none at all.
 func own(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
@@ -195,16 +270,18 @@ func own(dir string) error {
 	case !info.IsDir():
 		return &ForeignError{dir, "a file"}
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "kernel.json"))
-	if err != nil {
-		return &ForeignError{dir, "a folder without a readable kernel.json"}
-	}
-	var f file
-	if err := json.Unmarshal(b, &f); err != nil {
+	i, err := Read(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		entries, err := os.ReadDir(dir)
+		if err != nil || !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !ours(e) }) {
+			return &NotInstalledError{dir}
+		}
+		return &ForeignError{dir, "a folder without kernel.json"}
+	case err != nil:
 		return &ForeignError{dir, "a broken kernel.json"}
-	}
-	if len(f.Argv) < 1+len(command) || !slices.Equal(f.Argv[1:1+len(command)], command) {
-		return &ForeignError{dir, fmt.Sprintf("the kernel %q", f.DisplayName)}
+	case !i.Ours():
+		return &ForeignError{dir, fmt.Sprintf("the kernel %q", i.DisplayName)}
 	}
 	return nil
 }

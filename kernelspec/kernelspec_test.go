@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func TestInstall(t *testing.T) {
 	kernels := filepath.Join(t.TempDir(), "with space", "kernels")
 	bin := binary(t)
 	for _, args := range [][]string{nil, {"--model", "a <model> & more"}} {
-		dir, err := kernelspec.Install(kernels, kernelspec.Spec{Binary: bin, Args: args})
+		dir, err := kernelspec.Install(kernels, kernelspec.Spec{Binary: bin, Args: args}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,18 +87,35 @@ func TestNames(t *testing.T) {
 	kernels := t.TempDir()
 	for _, name := range []string{"..", ".", "../x", "a/b", `a\b`, "a b", "Ünder", "Upper", "~x", "-x", strings.Repeat("x", 101), "a\n"} {
 		var ne *kernelspec.NameError
-		if _, err := kernelspec.Install(kernels, kernelspec.Spec{Name: name, Binary: binary(t)}); !errors.As(err, &ne) || ne.Name != name {
+		if _, err := kernelspec.Install(kernels, kernelspec.Spec{Name: name, Binary: binary(t)}, false); !errors.As(err, &ne) || ne.Name != name {
 			t.Errorf("Install %q: %v", name, err)
 		}
 		if _, err := kernelspec.Uninstall(kernels, name); !errors.As(err, &ne) {
 			t.Errorf("Uninstall %q: %v", name, err)
 		}
 	}
-	if _, err := kernelspec.Install(kernels, kernelspec.Spec{Name: "deltafin-k3.big_2", Binary: binary(t)}); err != nil {
+	if _, err := kernelspec.Install(kernels, kernelspec.Spec{Name: "deltafin-k3.big_2", Binary: binary(t)}, false); err != nil {
 		t.Error(err)
 	}
-	if _, err := kernelspec.Install(kernels, kernelspec.Spec{Binary: "deltafin"}); err == nil {
+	if _, err := kernelspec.Install(kernels, kernelspec.Spec{Binary: "deltafin"}, false); err == nil {
 		t.Error("a relative path was taken")
+	}
+	for _, bad := range []string{"\xff", "{prefix}", "a {resource_dir} b"} {
+		if _, err := kernelspec.Install(kernels, kernelspec.Spec{Binary: binary(t) + bad}, false); err == nil {
+			t.Errorf("a path with %q was taken", bad)
+		}
+		if _, err := kernelspec.Install(kernels, kernelspec.Spec{Binary: binary(t), Args: []string{"--model", bad}}, false); err == nil {
+			t.Errorf("an argument with %q was taken", bad)
+		}
+	}
+	for _, good := range []string{`it's "quoted" {x} ünï🦈\`, "{connection_file", "$HOME %APPDATA% `ls`"} {
+		dir, err := kernelspec.Install(kernels, kernelspec.Spec{Binary: binary(t) + good}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i, err := kernelspec.Read(dir); err != nil || !strings.HasSuffix(i.Argv[0], good) {
+			t.Errorf("%q became %q, %v", good, i.Argv, err)
+		}
 	}
 }
 
@@ -113,13 +131,15 @@ func TestForeign(t *testing.T) {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if content != "" {
-			if err := os.WriteFile(filepath.Join(dir, "kernel.json"), []byte(content), 0o644); err != nil {
-				t.Fatal(err)
-			}
+		file := "kernel.json"
+		if content == "" {
+			file = "notes.txt"
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
 		}
 		var fe *kernelspec.ForeignError
-		if _, err := kernelspec.Install(kernels, kernelspec.Spec{Name: name, Binary: binary(t)}); !errors.As(err, &fe) {
+		if _, err := kernelspec.Install(kernels, kernelspec.Spec{Name: name, Binary: binary(t)}, false); !errors.As(err, &fe) {
 			t.Errorf("Install over %s: %v", name, err)
 		}
 		if _, err := kernelspec.Uninstall(kernels, name); !errors.As(err, &fe) {
@@ -128,6 +148,120 @@ func TestForeign(t *testing.T) {
 	}
 	if got := names(t, kernels); len(got) != 3 {
 		t.Errorf("kernels %v", got)
+	}
+	// Unless that is asked for.
+	dir, err := kernelspec.Install(kernels, kernelspec.Spec{Name: "broken", Binary: binary(t)}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i, err := kernelspec.Read(dir); err != nil || !i.Ours() {
+		t.Errorf("with force: %+v, %v", i, err)
+	}
+}
+
+// What an Install left that was killed is completed by the next; what others put into
+// the folder outlives an uninstall, and so does what a link leads to.
+func TestLeftovers(t *testing.T) {
+	kernels := t.TempDir()
+	dir := filepath.Join(kernels, "deltafin")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, content string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("logo-32x32.png", "half")
+	write("kernel.json123~new", "{")
+	if _, err := kernelspec.Uninstall(kernels, ""); !errors.As(err, new(*kernelspec.NotInstalledError)) {
+		t.Errorf("Uninstall of half an installation: %v", err)
+	}
+	if _, err := kernelspec.Install(kernels, kernelspec.Spec{Binary: binary(t)}, false); err != nil {
+		t.Fatal(err)
+	}
+	write("kernel.js", "theirs")
+	var left *kernelspec.LeftError
+	if _, err := kernelspec.Uninstall(kernels, ""); !errors.As(err, &left) {
+		t.Errorf("Uninstall with a file of another's: %v", err)
+	}
+	if got, want := names(t, dir), []string{"kernel.js"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("left %v, want %v", got, want)
+	}
+	elsewhere := t.TempDir()
+	if _, err := kernelspec.Install(elsewhere, kernelspec.Spec{Binary: binary(t)}, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(elsewhere, "deltafin"), filepath.Join(kernels, "linked")); err != nil {
+		t.Skip("no links here: ", err)
+	}
+	if _, err := kernelspec.Uninstall(kernels, "linked"); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(t, filepath.Join(elsewhere, "deltafin")); len(got) != 4 {
+		t.Errorf("of what the link led to, %v is left", got)
+	}
+}
+
+// However often it is replaced meanwhile, the kernel is always there, whole.
+func TestReplaceIsAtomic(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows refuses to replace a file while another process reads it")
+	}
+	kernels := t.TempDir()
+	spec := kernelspec.Spec{Binary: binary(t), Args: []string{"--model", strings.Repeat("x", 1<<16)}}
+	dir, err := kernelspec.Install(kernels, spec, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		for range 10 {
+			if _, err := kernelspec.Install(kernels, spec, false); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for reads := 0; ; reads++ {
+		select {
+		case err := <-done:
+			if err != nil || reads == 0 {
+				t.Errorf("%d reads, %v", reads, err)
+			}
+			return
+		default:
+			if i, err := kernelspec.Read(dir); err != nil || !i.Ours() || i.Model() != spec.Args[1] {
+				t.Errorf("read %.200v, %v", i, err)
+				<-done
+				return
+			}
+		}
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	for _, c := range []struct {
+		os     string
+		env    map[string]string
+		active bool
+		want   string
+	}{
+		{"linux", map[string]string{"JUPYTER_PATH": "/j:/k"}, false, "/j /k /h/.local/share/jupyter /p/share/jupyter /usr/local/share/jupyter /usr/share/jupyter"},
+		{"linux", nil, true, "/p/share/jupyter /h/.local/share/jupyter /usr/local/share/jupyter /usr/share/jupyter"},
+		{"linux", map[string]string{"JUPYTER_PREFER_ENV_PATH": "0"}, true, "/h/.local/share/jupyter /p/share/jupyter /usr/local/share/jupyter /usr/share/jupyter"},
+		{"darwin", map[string]string{"JUPYTER_PREFER_ENV_PATH": "1"}, false, "/p/share/jupyter /h/Library/Jupyter /usr/local/share/jupyter /usr/share/jupyter"},
+	} {
+		if filepath.ListSeparator != ':' && c.env["JUPYTER_PATH"] != "" {
+			continue
+		}
+		got := kernelspec.Places(kernelspec.System{OS: c.os, Home: "/h", Getenv: func(n string) string { return c.env[n] }}, []string{"/p"}, c.active)
+		want := strings.ReplaceAll(c.want+" ", " ", "/kernels ")
+		if strings.TrimSpace(filepath.ToSlash(strings.Join(got, " "))) != strings.TrimSpace(want) {
+			t.Errorf("%s %v: got %v, want %s", c.os, c.env, got, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package kernelspec
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -96,4 +97,49 @@ func SysPrefix(s System, python func(program string) (string, error)) (string, e
 		}
 	}
 	return "", &PlaceError{"an active Python environment (VIRTUAL_ENV, CONDA_PREFIX or python3)", "activate one, or give --prefix"}
+}
+
+// Places are the folders of kernels in the order in which a Jupyter looks, by
+// jupyter_core's rules: the first of two kernels of one name wins. prefixes are those
+// of the Python environments, the active one first; active says that there is one,
+// which then goes before the user's folder.
+func Places(s System, prefixes []string, active bool) []string {
+	var data, env []string
+	for _, dir := range filepath.SplitList(s.Getenv("JUPYTER_PATH")) {
+		if dir != "" {
+			data = append(data, dir)
+		}
+	}
+	for _, prefix := range prefixes {
+		env = append(env, filepath.Join(prefix, "share", "jupyter"))
+	}
+	if prefer := s.Getenv("JUPYTER_PREFER_ENV_PATH"); prefer != "" {
+		active = truthy(prefer)
+	}
+	if active {
+		data = append(data, env...)
+	}
+	if user, err := UserDir(s); err == nil {
+		data = append(data, filepath.Dir(user))
+	}
+	data = append(data, env...)
+	if s.OS != "windows" {
+		data = append(data, "/usr/local/share/jupyter", "/usr/share/jupyter")
+	}
+	var places []string
+	for _, dir := range data {
+		if kernels := filepath.Join(dir, "kernels"); !slices.Contains(places, kernels) {
+			places = append(places, kernels)
+		}
+	}
+	return places
+}
+
+// RuntimeDir is where Jupyter writes connection files.
+func RuntimeDir(s System) (string, error) {
+	if dir := s.Getenv("JUPYTER_RUNTIME_DIR"); dir != "" {
+		return dir, nil
+	}
+	user, err := UserDir(s)
+	return filepath.Join(filepath.Dir(user), "runtime"), err
 }

@@ -102,12 +102,8 @@ func (r *Rig) find(o Options) (fs.FS, error) {
 	}
 	if slices.Contains(models.Names(), name) {
 		cache := o.CacheDir
-		if cache == "" {
-			dir, err := os.UserCacheDir()
-			if err != nil {
-				dir = os.TempDir()
-			}
-			cache = filepath.Join(dir, "deltafin")
+		if dir, err := os.UserCacheDir(); err == nil && cache == "" {
+			cache = filepath.Join(dir, "deltafin") // else "": unpacked into memory, not where others can write
 		}
 		files, dir, err := models.Open(cache, name)
 		r.name, r.path = name, dir

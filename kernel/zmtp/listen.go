@@ -29,7 +29,8 @@ type Listener struct {
 
 // Listen binds a socket of a kind such as Router. network is "tcp" or "unix"
 // (ZeroMQ's ipc). refuse, which may be nil, hears of each connection that was turned
-// away. A unix socket's file that no process listens on any more is replaced.
+// away. A unix socket's file that no process listens on any more is replaced; only
+// its owner can connect, whatever the umask.
 func Listen(network, address string, kind SocketType, limits Limits, refuse func(error)) (*Listener, error) {
 	if network == "unix" {
 		if err := removeStale(address); err != nil {
@@ -39,6 +40,12 @@ func Listen(network, address string, kind SocketType, limits Limits, refuse func
 	ln, err := net.Listen(network, address)
 	if err != nil {
 		return nil, err
+	}
+	if network == "unix" {
+		if err := os.Chmod(address, 0o600); err != nil {
+			ln.Close()
+			return nil, err
+		}
 	}
 	if refuse == nil {
 		refuse = func(error) {}

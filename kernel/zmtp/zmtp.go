@@ -71,7 +71,8 @@ func (l Limits) resolved() Limits {
 }
 
 // Budget bounds the bytes that all unfinished messages of its connections hold
-// together. Frames up to smallFrame are not counted: Limits.Peers bounds them.
+// together. The first smallFrame bytes of each are not counted: Limits.Peers bounds
+// them.
 type Budget struct {
 	total int64
 	held  atomic.Int64
@@ -209,7 +210,11 @@ func (c *Conn) Read() ([][]byte, error) {
 		case len(frames) == c.limits.Frames:
 			return nil, &LimitError{"frames", uint64(c.limits.Frames), uint64(len(frames)) + 1}
 		}
-		body, err := c.readBody(int(size), &held)
+		before := total
+		if flags&flagCommand != 0 {
+			before = 0 // it is no part of the message
+		}
+		body, err := c.readBody(int(size), before, &held)
 		if err != nil {
 			return nil, err
 		}
@@ -243,9 +248,16 @@ func (c *Conn) readSize(flags byte) (uint64, error) {
 	return binary.BigEndian.Uint64(b[:]), err
 }
 
-// readBody reads size bytes into memory that grows only as they come.
-func (c *Conn) readBody(size int, held *int) ([]byte, error) {
+// readBody reads size bytes, after total of the same message, into memory that grows
+// only as they come.
+func (c *Conn) readBody(size, total int, held *int) ([]byte, error) {
 	if size <= smallFrame {
+		if total+size > smallFrame {
+			if err := c.limits.Budget.take(size); err != nil {
+				return nil, err
+			}
+			*held += size
+		}
 		b := make([]byte, size)
 		_, err := io.ReadFull(c.r, b)
 		return b, err

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -176,7 +178,7 @@ func TestCommands(t *testing.T) {
 // A peer that breaks the protocol or a limit gets an error, whatever it claims, and
 // nothing is allocated for bytes that haven't come.
 func TestLimits(t *testing.T) {
-	limits := Limits{Message: 200_000, Frames: 3, Budget: NewBudget(150_000)}
+	limits := Limits{Message: 200_000, Frames: 3, Budget: NewBudget(120_000)}
 	l, address := listen(t, Router, limits)
 	for _, c := range []struct {
 		name, bytes, want string
@@ -189,7 +191,8 @@ func TestLimits(t *testing.T) {
 		{"long command", "\x06\x00\x00\x00\x00\x00\x01\x00\x00", "command bytes: at most 4096"},
 		{"command without name", "\x04\x00", "without a name"},
 		{"command too short", "\x04\x02\x09a", "without a name"},
-		{"budget", "\x02\x00\x00\x00\x00\x00\x03\x00\x00" + strings.Repeat("x", 0x30000), "unfinished bytes of all peers: at most 150000, got 196608"},
+		{"budget", "\x02\x00\x00\x00\x00\x00\x03\x00\x00" + strings.Repeat("x", 0x30000), "unfinished bytes of all peers: at most 120000, got 131072"},
+		{"budget of small frames", strings.Repeat("\x03\x00\x00\x00\x00\x00\x00\xfd\xe8"+strings.Repeat("x", 65000), 3), "unfinished bytes of all peers: at most 120000, got 130000"},
 	} {
 		nc, err := net.Dial("tcp", address)
 		if err != nil {
@@ -348,6 +351,9 @@ func TestUnixSocket(t *testing.T) {
 	l, err := Listen("unix", path, Router, Limits{}, nil)
 	if err != nil {
 		t.Skip("no unix sockets here: ", err)
+	}
+	if info, err := os.Stat(path); runtime.GOOS != "windows" && (err != nil || info.Mode().Perm() != 0o600) {
+		t.Errorf("want a socket for its owner alone, got %v, %v", info, err)
 	}
 	if _, err := Listen("unix", path, Router, Limits{}, nil); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a second listener: %v", err)
