@@ -26,6 +26,7 @@ type child struct {
 	pipes    *stdPipes
 	stdin    *stdinReader
 	made     made
+	ballast  []byte
 
 	labels sync.Map // unsafe.Pointer of a goroutine's label → *cellOutput
 
@@ -74,7 +75,7 @@ func ChildMain(b Bindings) error {
 		b.Package = "lab"
 	}
 	c := &child{
-		bindings: b, link: l, out: newOutbox(l), pipes: pipes,
+		bindings: b, link: l, out: newOutbox(l), pipes: pipes, ballast: make([]byte, kernel.BallastBytes),
 		replies: map[uint64]*reply{}, running: map[uint64]*cellOutput{}, shells: map[string]*shell{},
 	}
 	c.session = &Session{child: c}
