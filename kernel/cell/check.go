@@ -33,7 +33,6 @@ type unit struct {
 	main    *decl
 	bodies  map[*types.Func]*ast.FuncDecl // generic ones
 	program bool                          // the cell has a package clause
-	probing bool                          // for completion or inspection
 	inits   []*decl
 
 	imports map[string]string
@@ -489,9 +488,6 @@ func (u *unit) redeclares(s *ast.TypeSpec) bool {
 // renameOld makes a name on the right of its own declaration mean the earlier
 // one, as in x := x + 1.
 func (u *unit) renameOld(e ast.Expr, lhs []ast.Expr) {
-	if u.probing {
-		return
-	}
 	names := map[string]*decl{}
 	for _, l := range lhs {
 		if id, ok := l.(*ast.Ident); ok && u.vars[id] != nil && u.alias[u.vars[id]] == nil {
@@ -1034,5 +1030,6 @@ func (t *table) commit(u *unit) {
 			p.id.Name = importAlias(p.path)
 		}
 	}
-	t.imports, t.dots, t.scope = u.imports, u.dots, u.pkg
+	t.imports, t.dots = u.imports, u.dots
+	t.look(u)
 }

@@ -44,7 +44,7 @@ func TestQuestions(t *testing.T) {
 		"??double":   "return n * 2",
 		"x?":         "display:x int",
 		"?Say":       "has the lab say text",
-		"strings?":   "display:package strings\n\nBuilder, Clone, Compare",
+		"strings?":   "display:package strings // import \"strings\"\n\nPackage strings implements",
 		"lab?":       "Say",
 		"nothing?":   "stderr:nothing: no such name",
 		"?":          "the session's functions: double\n",

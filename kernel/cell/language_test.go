@@ -66,7 +66,7 @@ func TestComplete(t *testing.T) {
 	}
 	// A field has its own type, whatever else has its name.
 	got := h.Complete(context.Background(), "Say(\"x\").Res", 12)
-	if len(got.Matches) != 1 || got.Matches[0].Signature != "Result Result" {
+	if len(got.Matches) != 1 || got.Matches[0].Signature != "Result" {
 		t.Errorf("%+v", got.Matches)
 	}
 	// Completing declares nothing and leaves names alone.
@@ -81,7 +81,7 @@ func TestInspect(t *testing.T) {
 		detail int
 		want   []string
 	}{
-		{"ar|ea(1, 2)", 0, []string{"func area(w int, h int) int", "area is width by height."}},
+		{"ar|ea(1, 2)", 0, []string{"func area(w, h int) int", "area is width by height."}},
 		{"area(1, |", 0, []string{"func area"}},
 		{"area|", 1, []string{"return w * h"}},
 		{"strings.Repeat|", 0, []string{"func Repeat(s string, count int) string", "Repeat returns a new string"}},
