@@ -477,6 +477,8 @@ func TestInspections(t *testing.T) {
 		{"// twice doubles.\nfunc twice(n int) int { return 2*n }\ntwi|ce", 1, "return 2*n }"},
 		{"// A box holds.\ntype box struct { n int }\nvar b bo|x", 0, "type box struct { n int }\n\nA box holds."},
 		{"type box struct {\n\t// n counts.\n\tn int\n}\nbox{}.n|", 0, "n int\n\nn counts."},
+		{"// twice is two.\nfunc (p Point) twice() Point { return p }\nplace.tw|ice()", 0, "func (p Point) twice() Point\n\ntwice is two."},
+		{"// twice is two.\nfunc (p Point) tw|ice() Point { return p }", 1, "{ return p }"},
 		{"x := 3\nx|", 0, "x int"},
 		{"func f(alpha string) {\n\talp|ha", 0, "alpha string"},
 		{"func f(alpha string) {\n\tprintln(alp|ha)\n}", 0, "alpha string"},
@@ -506,5 +508,110 @@ func TestInspections(t *testing.T) {
 		} else if m, _ := b.Data["text/markdown"].(string); !strings.HasPrefix(m, "```go\n") {
 			t.Errorf("%q: Markdown %q", c.code, m)
 		}
+	}
+}
+
+// wholeCell has some of everything that a cell can have.
+const wholeCell = `package main
+
+import (
+	"fmt"
+	str "strings"
+)
+
+// A pair is two.
+type pair[K comparable, V any] struct {
+	Key K ` + "`json:\"key\"`" + `
+	Value V // what
+}
+
+func (p *pair[K, V]) set(v V) *pair[K, V] { p.Value = v; return p }
+func (p Point) twice() Point { return Point{X: 2 * p.X, label: "twice"} }
+
+const ( a = iota; b )
+
+var m = map[string][]pair[string, int]{"é": {{Key: "k", Value: 1}, {"l", 2}}}
+x, err := scale(place, len(m))
+outer:
+for i, p := range m["é"] {
+	switch v := any(p.Value).(type) {
+	case int, int64:
+		if n, ok := v.(int); ok && n > i { continue outer } else if !ok { break }
+	default:
+		go func(q *pair[string, int]) { defer close(nil); fmt.Println(str.ToUpper(q.Key), <-ch) }(&p)
+	}
+	select { case ch <- x: case y, ok := <-ch: _, _ = y, ok }
+}
+/* done */ p := &pair[string, int]{}; p.set(3).set(4).Value++
+'a' + 1.5e3; fmt.Sprintf("%d\n", [...]int{1: 2}[1:])`
+
+// TestAskAnywhere asks at each place of a cell, in the whole cell and where it ends
+// there.
+func TestAskAnywhere(t *testing.T) {
+	s := newAsked(t, askedCells...)
+	n := utf8.RuneCountInString(wholeCell)
+	for cursor := range n + 1 {
+		for _, code := range []string{wholeCell, string([]rune(wholeCell)[:cursor])} {
+			ask(t, s, code, cursor)
+		}
+	}
+}
+
+// ask completes and inspects, and checks what holds of any answer.
+func ask(t *testing.T, s *shell, code string, cursor int) {
+	defer func() {
+		if v := recover(); v != nil {
+			t.Fatalf("at %d of %q: %v", cursor, code, v)
+		}
+	}()
+	c := s.complete(code, cursor)
+	if c.Start > c.End || c.End != cursor || c.Start < 0 {
+		t.Errorf("%q: from %d to %d, asked at %d", code, c.Start, c.End, cursor)
+	}
+	for _, m := range c.Matches {
+		if m.Text == "" || m.Type == "" || strings.Contains(m.Text+m.Signature, mark) || strings.Contains(m.Text, "cursor"+mark) {
+			t.Errorf("%q at %d: %+v", code, cursor, m)
+		}
+	}
+	b, found := s.inspect(code, cursor, 1)
+	if text, _ := b.Data["text/plain"].(string); found && (text == "" || strings.Contains(text, mark)) {
+		t.Errorf("%q at %d: inspection %q", code, cursor, text)
+	}
+}
+
+func FuzzAsk(f *testing.F) {
+	s := newAsked(f, askedCells...)
+	for _, code := range []string{wholeCell, "place.", "Settings{", "import \"en", "for i := range ", "func (p *Point) ", "x := func() { Say(\"", "type T[", "}{)(]["} {
+		f.Add(code, uint16(len(code)))
+	}
+	f.Fuzz(func(t *testing.T, code string, at uint16) {
+		if strings.Contains(code, mark) || !utf8.ValidString(code) || len(code) > 2000 {
+			return
+		}
+		ask(t, s, code, int(at)%(utf8.RuneCountInString(code)+1))
+	})
+}
+
+// BenchmarkAsk is of a session with many names: complete and inspect each take
+// well under a millisecond, whatever the session has.
+func BenchmarkAsk(b *testing.B) {
+	cells := slices.Clone(askedCells)
+	for i := range 300 {
+		cells = append(cells, fmt.Sprintf("type t%d struct { A, B int; next *t%d }\nfunc (x t%d) Sum() int { return x.A + x.B }\nfunc make%d(n int) *t%d { return nil }\nv%d, w%d := make%d(1), map[string]t%d{}\nconst c%d = %d", i, i, i, i, i, i, i, i, i, i, i))
+	}
+	s := newAsked(b, cells...)
+	for _, code := range []string{"v12|", "v120.|", "|", "x := make7(3)\nfor range 3 {\n\tx.Su|", "strings.Has|", wholeCell + "\nplace.|"} {
+		b.Run("complete/"+code[max(0, len(code)-12):], func(b *testing.B) {
+			for b.Loop() {
+				s.completeAt(code)
+			}
+		})
+	}
+	for _, code := range []string{"v12|", "make7(|", "strings.Repeat(\"x\", |", "t7|"} {
+		b.Run("inspect/"+code, func(b *testing.B) {
+			for b.Loop() {
+				s.inspectAt(code, 1)
+			}
+		})
 	}
 }

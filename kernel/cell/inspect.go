@@ -109,6 +109,13 @@ func (p *probe) at(name string, detail int) (help, bool) {
 		// A field of a type, which only help can select.
 		if tv := p.info.Types[sel.X]; tv.Type != nil {
 			o, _, _ = types.LookupFieldOrMethod(tv.Type, true, p.pkg, name)
+			if n := namedOf(tv.Type); n != nil && o == nil {
+				for _, m := range p.adoptedMethods(n) {
+					if m.Name() == name {
+						o = m
+					}
+				}
+			}
 		}
 	}
 	if o == nil {
@@ -315,7 +322,7 @@ func (p *probe) ownOf(o types.Object) (ownDecl, bool) {
 		o = f.Origin()
 	}
 	for id, d := range p.own {
-		if p.info.Defs[id] == o {
+		if x := p.info.Defs[id]; x == o || x != nil && x.Pkg() == o.Pkg() && x.Pos() == o.Pos() {
 			return d, true
 		}
 	}

@@ -521,23 +521,27 @@ func (p *probe) adopt(d *ast.FuncDecl) {
 	d.Recv, d.Type = nil, &t
 }
 
+// method is the adopted method that d was, or nil.
+func (p *probe) method(d *ast.FuncDecl) *types.Func {
+	f, ok := p.info.Defs[d.Name].(*types.Func)
+	if !ok || f.Signature().Params().Len() == 0 {
+		return nil
+	}
+	s := f.Signature()
+	params := make([]*types.Var, s.Params().Len()-1)
+	for i := range params {
+		params[i] = s.Params().At(i + 1)
+	}
+	variadic := s.Variadic() && len(params) > 0
+	return types.NewFunc(f.Pos(), f.Pkg(), p.adopted[d], types.NewSignatureType(s.Params().At(0), nil, nil, types.NewTuple(params...), s.Results(), variadic))
+}
+
 // adoptedMethods are those that the cell itself adds to n.
 func (p *probe) adoptedMethods(n *types.Named) (out []*types.Func) {
-	for d, name := range p.adopted {
-		f, ok := p.info.Defs[d.Name].(*types.Func)
-		if !ok || f.Signature().Params().Len() == 0 {
-			continue
+	for d := range p.adopted {
+		if f := p.method(d); f != nil && receiverNamed(f) == n.Origin() {
+			out = append(out, f)
 		}
-		s := f.Signature()
-		recv := s.Params().At(0)
-		if m := namedOf(recv.Type()); m == nil || m.Origin() != n.Origin() {
-			continue
-		}
-		params := make([]*types.Var, s.Params().Len()-1)
-		for i := range params {
-			params[i] = s.Params().At(i + 1)
-		}
-		out = append(out, types.NewFunc(f.Pos(), f.Pkg(), name, types.NewSignatureType(recv, nil, nil, types.NewTuple(params...), s.Results(), s.Variadic() && len(params) > 0)))
 	}
 	return out
 }
@@ -585,7 +589,18 @@ func (p *probe) object(id *ast.Ident) types.Object {
 	if o := p.info.Uses[id]; o != nil {
 		return o
 	}
-	return p.info.Defs[id]
+	for d := range p.adopted {
+		if d.Name == id {
+			if f := p.method(d); f != nil {
+				return f
+			}
+			return nil
+		}
+	}
+	if o := p.info.Defs[id]; o != nil {
+		return o
+	}
+	return nil
 }
 
 // cursorName stands where the cursor is in a cell that is probed for completion.

@@ -102,6 +102,7 @@ func main() {
 			doc.add(p.Path(), encode(m))
 		}
 	}
+	g.dirs["builtin"] = filepath.Join(filepath.Dir(g.dirs["fmt"]), "builtin")
 	doc.add("builtin", encode(g.docs("builtin")))
 	g.more(more, pkgs, by)
 	api.write(out)
