@@ -615,3 +615,50 @@ func BenchmarkAsk(b *testing.B) {
 		})
 	}
 }
+
+// TestAskWhileChecking: no question waits for the cell that is checked or compiled,
+// and what that one changes disturbs none.
+func TestAskWhileChecking(t *testing.T) {
+	s := newAsked(t, askedCells...)
+	s.table.mu.Lock()
+	if got := s.completeAt("place.Nor|"); len(got.Matches) != 1 {
+		t.Errorf("%+v", got)
+	}
+	if text, _ := s.inspectAt("scale(|", 1); text == "" {
+		t.Error("nothing found")
+	}
+	if !strings.Contains(s.overview(), "scale") {
+		t.Error(s.overview())
+	}
+	s.table.mu.Unlock()
+
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			code := fmt.Sprintf("type Point struct { X, Y%d int; label string }\nfunc (p Point) Norm() int { return %d }\nplace := Point{}\nfunc scale(p Point) Point { return p }\nimport \"os\"", i, i)
+			if _, e := s.prepare(interp.NewRun(), code, i, false); e != nil {
+				t.Errorf("%v", e)
+				return
+			}
+		}
+	}()
+	for range 50 {
+		if got := s.completeAt("place.Nor|"); len(got.Matches) != 1 || got.Matches[0].Text != "Norm" {
+			t.Errorf("%+v", got)
+		}
+		if text, _ := s.inspectAt("type Point struct { Z int }\nfunc f(p Point) { p.Z|", 1); !strings.HasPrefix(text, "Z int") {
+			t.Errorf("%q", text)
+		}
+		if text, _ := s.inspectAt("scale(|", 1); !strings.Contains(text, "return p") {
+			t.Errorf("%q", text)
+		}
+	}
+	close(stop)
+	<-done
+}
