@@ -78,7 +78,11 @@ func (s *shell) complete(code string, cursor int) kernel.Completions {
 			break // everything else is too much to choose from
 		}
 		for _, path := range p.lib.paths() {
-			m.add(packageName(path), "module", `"`+path+`"`, rankPackage)
+			rank := rankPackage
+			if first, _, more := strings.Cut(path, "/"); more && (first == "go" || first == "debug" || first == "runtime" || first == "testing") {
+				rank = rankRare
+			}
+			m.add(packageName(path), "module", `"`+path+`"`, rank)
 		}
 		builtin := rankBuiltin
 		if at.types {
@@ -101,6 +105,7 @@ const (
 	rankPackage
 	rankBuiltin
 	rankKeyword
+	rankRare // packages for tools
 )
 
 // A matcher keeps the names that go on from a prefix.
@@ -243,12 +248,17 @@ func (p *probe) place(list []lexeme, before token.Token) (at place) {
 	case *ast.MapType, *ast.ChanType:
 		at.types = true
 	case *ast.TypeSpec:
-		at.types = n.Type == name
+		at.types = ast.Unparen(n.Type) == name
 		at.nothing = n.Name == name
 	case *ast.TypeAssertExpr:
 		at.types = n.Type == name
 	case *ast.Ellipsis:
 		at.types = true
+	case *ast.CaseClause:
+		if i := slices.Index(p.path, ast.Node(n)); i > 1 {
+			_, at.types = p.path[i-2].(*ast.TypeSwitchStmt)
+			at.types = at.types && slices.Contains(n.List, ast.Expr(name.(ast.Expr)))
+		}
 	case *ast.StarExpr:
 		switch m := p.above(n).(type) {
 		case *ast.Field:

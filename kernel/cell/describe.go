@@ -1,6 +1,9 @@
 package cell
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"go/types"
 	"strings"
 )
@@ -83,10 +86,11 @@ func (p *probe) describe(o types.Object) (kind, signature string) {
 		if o.Signature().Recv() != nil {
 			kind = "method"
 		}
-		signature = p.signature(o.Signature())
-		if d, ok := p.docs[p.docKey(o)]; ok && o.Pkg() == p.lab && d.Signature != "" {
-			signature = strings.TrimPrefix(d.Signature, o.Name())
+		s := o.Signature()
+		if o.Pkg() == p.lab {
+			s = withNames(s, p.docs[p.docKey(o)].Signature)
 		}
+		signature = p.signature(s)
 	case *types.TypeName:
 		kind = "type"
 		if o.Type() == nil {
@@ -111,11 +115,6 @@ func (p *probe) describe(o types.Object) (kind, signature string) {
 			kind = "field"
 		}
 		signature = p.typeText(o.Type())
-		if o.IsField() && o.Pkg() == p.lab {
-			if d := p.docs[p.docKey(o)]; d.Signature != "" {
-				signature = strings.TrimPrefix(d.Signature, o.Name()+" ")
-			}
-		}
 	case *types.Const:
 		kind = "constant"
 		signature = "= " + o.Val().String()
@@ -131,4 +130,37 @@ func (p *probe) describe(o types.Object) (kind, signature string) {
 		kind = "constant"
 	}
 	return kind, unmark(signature)
+}
+
+// withNames gives a signature, of a compiled function, the names that its
+// documentation has for parameters and results.
+func withNames(s *types.Signature, doc string) *types.Signature {
+	name, rest, ok := strings.Cut(doc, "(")
+	if !ok || !token.IsIdentifier(name) {
+		return s
+	}
+	e, err := parser.ParseExpr("func(" + rest)
+	f, ok := e.(*ast.FuncType)
+	if err != nil || !ok {
+		return s
+	}
+	named := func(l *types.Tuple, names *ast.FieldList) *types.Tuple {
+		var all []string
+		if names != nil {
+			for _, x := range names.List {
+				for _, id := range x.Names {
+					all = append(all, id.Name)
+				}
+			}
+		}
+		if len(all) != l.Len() {
+			return l
+		}
+		vars := make([]*types.Var, l.Len())
+		for i := range vars {
+			vars[i] = types.NewParam(l.At(i).Pos(), l.At(i).Pkg(), all[i], l.At(i).Type())
+		}
+		return types.NewTuple(vars...)
+	}
+	return types.NewSignatureType(nil, nil, nil, named(s.Params(), f.Params), named(s.Results(), f.Results), s.Variadic())
 }

@@ -282,7 +282,11 @@ func (p *probe) describeType(h *help, o types.Object, shown bool) {
 				if f.Embedded() {
 					fmt.Fprintf(&b, "%s\n", t)
 				} else {
-					fmt.Fprintf(&b, "%s %s\n", f.Name(), t)
+					fmt.Fprintf(&b, "%s %s", f.Name(), t)
+					if d := p.docs[o.Name()+"."+f.Name()].Doc; o.Pkg() == p.lab && d != "" && !strings.Contains(d, "\n") {
+						b.WriteString(" // " + d)
+					}
+					b.WriteByte('\n')
 				}
 			}
 		}

@@ -48,7 +48,22 @@ type ownDecl struct {
 // A probeFile maps positions to the cell's text.
 type probeFile struct {
 	file  *token.File
-	delta int // what an offset in the file is off by
+	delta int    // what an offset in the file is off by
+	added []edit // what the file has beyond the cell's text
+}
+
+// An edit is a text that a file has and the cell hasn't.
+type edit struct{ at, size int } // at is an offset in the cell
+
+// offset is where a position of the file is in the cell's text.
+func (f probeFile) offset(pos token.Pos) int {
+	o := f.file.Offset(pos) + f.delta
+	for _, e := range f.added {
+		if o > e.at {
+			o = max(e.at, o-e.size)
+		}
+	}
+	return o
 }
 
 // newProbe parses and checks text. at is the offset of the cursor's name in it, or
@@ -85,9 +100,10 @@ func (p *probe) read(at int) {
 		_, end := wordAt(p.text, at)
 		before := p.text[s.start:end]
 		closers := closing(lex(before))
+		before, added := mended(before, s.start)
 		var best *parsed
 		for _, c := range endings {
-			x := p.parse(s, before+c.before+closers+c.after)
+			x := p.parse(s, before+c.before+closers+c.after, added...)
 			if !p.holds(x, at) {
 				continue
 			}
@@ -134,6 +150,36 @@ var endings = []struct{ before, after string }{
 	{"", ""}, {"()", ""}, {" {}", ""}, {":", ""}, {"; {}", ""}, {": nil", ""}, {"", " int"}, {"", "()"}, {"", " _()"}, {"", " {}"},
 }
 
+// mended closes the strings and parentheses that a line of text, which begins at an
+// offset of the cell, leaves open.
+func mended(text string, start int) (string, []edit) {
+	var b strings.Builder
+	var added []edit
+	list := lex(text)
+	n := newNest(list)
+	done := 0
+	for i := range list {
+		open := slices.Clone(n.open)
+		n.next()
+		if i == 0 || list[i].tok != token.SEMICOLON || list[i].lit != "\n" {
+			continue
+		}
+		last, missing := list[i-1], ""
+		if last.open && last.tok == token.STRING {
+			missing = `"`
+		}
+		for k := len(open) - 1; k >= len(n.open); k-- {
+			missing += map[token.Token]string{token.LPAREN: ")", token.LBRACK: "]"}[open[k].tok]
+		}
+		if missing != "" {
+			b.WriteString(text[done:last.end] + missing)
+			done = last.end
+			added = append(added, edit{start + last.end, len(missing)})
+		}
+	}
+	return b.String() + text[done:], added
+}
+
 // parsed is one segment's tree.
 type parsed struct {
 	decls []ast.Decl
@@ -143,7 +189,7 @@ type parsed struct {
 }
 
 // parse parses text, which begins where s does.
-func (p *probe) parse(s segment, text string) parsed {
+func (p *probe) parse(s segment, text string, added ...edit) parsed {
 	head, tail := "package p;func _(){", "\n}"
 	if s.decl {
 		head, tail = "package p\n", ""
@@ -155,7 +201,7 @@ func (p *probe) parse(s segment, text string) parsed {
 	if f == nil || len(f.Decls) == 0 {
 		return parsed{}
 	}
-	out := parsed{file: probeFile{p.fset.File(f.FileStart), s.start - len(head)}, ok: err == nil}
+	out := parsed{file: probeFile{p.fset.File(f.FileStart), s.start - len(head), added}, ok: err == nil}
 	if s.decl {
 		out.decls = f.Decls
 		return out
@@ -174,7 +220,7 @@ func (p *probe) holds(x parsed, at int) bool {
 	}
 	found := false
 	look := func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok && id.Pos().IsValid() && x.file.file.Offset(id.Pos())+x.file.delta == at {
+		if id, ok := n.(*ast.Ident); ok && id.Pos().IsValid() && x.file.offset(id.Pos()) == at {
 			found = true
 		}
 		return !found
@@ -237,7 +283,7 @@ func (p *probe) offset(pos token.Pos) int {
 	}
 	for _, f := range p.files {
 		if int(pos) >= f.file.Base() && int(pos) <= f.file.Base()+f.file.Size() {
-			return f.file.Offset(pos) + f.delta
+			return f.offset(pos)
 		}
 	}
 	return -1
@@ -416,7 +462,12 @@ func (p *probe) file() *ast.File {
 		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE {
 			for _, s := range g.Specs {
 				if s, ok := s.(*ast.TypeSpec); ok {
-					own[s.Name.Name] = true
+					own[s.Name.Name] = !s.Assign.IsValid()
+					if id, ok := s.Type.(*ast.Ident); ok {
+						// go/types looks for cycles among the cell's own type names, and
+						// takes a plain name for one of those.
+						s.Type = &ast.ParenExpr{Lparen: id.Pos(), X: id, Rparen: id.End()}
+					}
 				}
 			}
 		}
