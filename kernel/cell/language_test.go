@@ -161,3 +161,18 @@ func FuzzIsComplete(f *testing.F) {
 		}
 	})
 }
+
+// TestTypesOfOthers: a cell may give the types of the lab and of dot imports other
+// names, and methods through a type of its own.
+func TestTypesOfOthers(t *testing.T) {
+	h := newHost(t, nil)
+	expect(t, h, "type P = Settings\nP{Max: 3}.Max", "result:3")
+	expect(t, h, "type Q Settings\ntype P2 = P\nQ{Max: P2{Max: 4}.Max}.Max", "result:4")
+	expect(t, h, "import . \"strings\"\ntype B = Builder\nvar b B\nb.Len()", "result:0")
+	expect(t, h, "type R struct{ *Reply }\nfunc (r R) Twice() int { return 2 }\nR{}.Twice()", "result:2")
+	for _, code := range []string{"func (r *Reply) Twice() int { return 2 }", "func (p P) Twice() int { return 2 }"} {
+		if _, e := run(h, code); e == nil || e.Name != "compile error" || !strings.Contains(e.Value, "cannot define a method on") {
+			t.Errorf("%s: %v", code, e)
+		}
+	}
+}
