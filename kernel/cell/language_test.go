@@ -4,7 +4,9 @@ package cell
 
 import (
 	"context"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -175,4 +177,14 @@ func TestTypesOfOthers(t *testing.T) {
 			t.Errorf("%s: %v", code, e)
 		}
 	}
+}
+
+// TestSpareProcessors: cells don't see the processors that the child keeps for
+// questions.
+func TestSpareProcessors(t *testing.T) {
+	h := newHost(t, nil)
+	n := runtime.GOMAXPROCS(0)
+	expect(t, h, "runtime.GOMAXPROCS(0)", "result:"+strconv.Itoa(n))
+	expect(t, h, "runtime.GOMAXPROCS(5)", "result:"+strconv.Itoa(n))
+	expect(t, h, "runtime.GOMAXPROCS(0)", "result:5")
 }
