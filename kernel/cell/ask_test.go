@@ -348,6 +348,9 @@ func TestCompletions(t *testing.T) {
 		{"plac|e", "= place places"},
 		{"|place", "+ place Say"},
 		{"place . N|", "= Norm"},
+		{"?strings.HasP|", "= HasPrefix"},
+		{"?plac|", "= place places"},
+		{"??place.N|", "= Norm"},
 		// types only
 		{"func f(p Poi|", "= Point"},
 		{"func f(p plac|", "none"},
@@ -540,6 +543,10 @@ func TestInspections(t *testing.T) {
 		{"err|or", 0, "type error interface"},
 		{"def|er f()", 0, "defer\n\ndefer f(x) calls"},
 		{"rang|e", 0, "range goes over"},
+		{"?sca|le", 0, "func scale"},
+		{"strings.Cut|??", 1, "func Cut"},
+		{"reply.Words(|", 0, "func (*Reply) Words() []string"},
+		{"lab.Say(|", 0, "Say has the lab say"},
 		// the cell's own
 		{"// twice doubles.\nfunc twice(n int) int { return 2*n }\ntwice(|", 0, "func twice(n int) int\n\ntwice doubles."},
 		{"// twice doubles.\nfunc twice(n int) int { return 2*n }\ntwi|ce", 1, "return 2*n }"},
@@ -668,7 +675,7 @@ func BenchmarkAsk(b *testing.B) {
 		cells = append(cells, fmt.Sprintf("type t%d struct { A, B int; next *t%d }\nfunc (x t%d) Sum() int { return x.A + x.B }\nfunc make%d(n int) *t%d { return nil }\nv%d, w%d := make%d(1), map[string]t%d{}\nconst c%d = %d", i, i, i, i, i, i, i, i, i, i, i))
 	}
 	s := newAsked(b, cells...)
-	for _, code := range []string{"v12|", "v120.|", "|", "x := make7(3)\nfor range 3 {\n\tx.Su|", "strings.Has|", wholeCell + "\nplace.|"} {
+	for _, code := range []string{"v12|", "v120.|", "|", "x := make7(3)\nfor range 3 {\n\tx.Su|", "strings.Has|", wholeCell + "\nplace.|", strings.Repeat("z := place.X + len(places)\n", 1000) + "places[0].|"} {
 		b.Run("complete/"+code[max(0, len(code)-12):], func(b *testing.B) {
 			for b.Loop() {
 				s.completeAt(code)

@@ -17,6 +17,9 @@ import (
 // works from declarations and types alone, whatever runs meanwhile. What it
 // replaces is the part of the name before the cursor.
 func (s *shell) complete(code string, cursor int) kernel.Completions {
+	if strings.HasPrefix(code, "?") && !strings.Contains(code, "\n") {
+		code = strings.ReplaceAll(code, "?", " ") // a question
+	}
 	offset := byteOffset(code, cursor)
 	start, _ := wordAt(code[:offset], offset)
 	_, end := wordAt(code, offset)

@@ -16,6 +16,9 @@ import (
 // inspect describes the name at cursor, or the function or type that the cursor
 // is in the arguments of. detail 1 adds the source of what cells declared.
 func (s *shell) inspect(code string, cursor, detail int) (display.Bundle, bool) {
+	if _, ok := asked(code); ok {
+		code = strings.ReplaceAll(code, "?", " ")
+	}
 	offset := byteOffset(code, cursor)
 	list := lex(code[:offset])
 	inside := false

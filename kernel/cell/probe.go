@@ -23,9 +23,9 @@ type probe struct {
 	text string
 
 	fset    *token.FileSet
-	files   []probeFile
-	decls   []ast.Decl // functions, methods, types and constants
-	body    []ast.Stmt // the other top-level statements
+	files   []probeFile // by position
+	decls   []ast.Decl  // functions, methods, types and constants
+	body    []ast.Stmt  // the other top-level statements
 	imports map[string]string
 	dots    []string
 	own     map[*ast.Ident]ownDecl
@@ -75,23 +75,42 @@ func (s *shell) newProbe(text string, at int) *probe {
 		imports: map[string]string{}, own: map[*ast.Ident]ownDecl{}, old: map[string]*types.Var{},
 		adopted: map[*ast.FuncDecl]string{},
 	}
-	p.read(at)
-	if at >= 0 {
-		p.path = p.around(at)
+	if target := p.read(at); target != nil {
+		p.path = p.around(target)
 	}
 	p.check()
 	return p
 }
 
-// read parses the text's segments, each as far as it goes.
-func (p *probe) read(at int) {
-	for _, s := range segments(p.text) {
-		if at < s.start || at >= s.end {
+// read parses the text's segments, each as far as it goes, and gives the name at the
+// cursor.
+func (p *probe) read(at int) (target *ast.Ident) {
+	list := segments(p.text)
+	for i := 0; i < len(list); i++ {
+		s := list[i]
+		here := func(s segment) bool { return at >= s.start && at < s.end }
+		if !here(s) {
+			// Statements one after another at once, where they are well formed.
+			n := i
+			for !s.decl && n+1 < len(list) && !list[n+1].decl && !here(list[n+1]) {
+				n++
+			}
+			if n > i {
+				if all := p.parse(s, p.text[s.start:list[n].end]); all.ok {
+					p.take(all)
+					i = n
+					continue
+				}
+			}
+			for ; i < n; i++ {
+				p.take(p.parse(list[i], p.text[list[i].start:list[i].end]))
+			}
+			s = list[i]
 			p.take(p.parse(s, p.text[s.start:s.end]))
 			continue
 		}
-		if whole := p.parse(s, p.text[s.start:s.end]); whole.ok && p.holds(whole, at) {
-			p.clean = true
+		if whole := p.parse(s, p.text[s.start:s.end]); whole.ok && whole.at(at) != nil {
+			p.clean, target = true, whole.at(at)
 			p.take(whole)
 			continue
 		}
@@ -104,7 +123,7 @@ func (p *probe) read(at int) {
 		var best *parsed
 		for _, c := range endings {
 			x := p.parse(s, before+c.before+closers+c.after, added...)
-			if !p.holds(x, at) {
+			if x.at(at) == nil {
 				continue
 			}
 			if x.ok {
@@ -121,13 +140,14 @@ func (p *probe) read(at int) {
 			line := max(s.start, strings.LastIndexByte(p.text[:at], '\n')+1)
 			for _, from := range []int{line, at} {
 				r := segment{start: from, end: end}
-				if x := p.parse(r, p.text[from:end]+closing(lex(p.text[from:end]))); p.holds(x, at) {
+				if x := p.parse(r, p.text[from:end]+closing(lex(p.text[from:end]))); x.at(at) != nil {
 					best = &x
 					break
 				}
 			}
 		}
 		if best != nil {
+			target = best.at(at)
 			p.take(*best)
 		}
 		rest := strings.IndexByte(p.text[end:s.end], '\n')
@@ -142,6 +162,7 @@ func (p *probe) read(at int) {
 			}
 		}
 	}
+	return target
 }
 
 // endings are ways to finish what is cut off at the cursor: something before the
@@ -213,17 +234,16 @@ func (p *probe) parse(s segment, text string, added ...edit) parsed {
 	return out
 }
 
-// holds says whether a tree has a name at the offset.
-func (p *probe) holds(x parsed, at int) bool {
+// at is the name at an offset of the cell, or nil.
+func (x parsed) at(offset int) (found *ast.Ident) {
 	if x.file.file == nil {
-		return false
+		return nil
 	}
-	found := false
 	look := func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok && id.Pos().IsValid() && x.file.offset(id.Pos()) == at {
-			found = true
+		if id, ok := n.(*ast.Ident); ok && id.Pos().IsValid() && x.file.offset(id.Pos()) == offset {
+			found = id
 		}
-		return !found
+		return found == nil
 	}
 	for _, d := range x.decls {
 		ast.Inspect(d, look)
@@ -281,12 +301,19 @@ func (p *probe) offset(pos token.Pos) int {
 	if !pos.IsValid() {
 		return -1
 	}
-	for _, f := range p.files {
-		if int(pos) >= f.file.Base() && int(pos) <= f.file.Base()+f.file.Size() {
-			return f.offset(pos)
+	i, ok := slices.BinarySearchFunc(p.files, int(pos), func(f probeFile, pos int) int {
+		switch base := f.file.Base(); {
+		case base > pos:
+			return 1
+		case base+f.file.Size() < pos:
+			return -1
 		}
+		return 0
+	})
+	if !ok {
+		return -1
 	}
-	return -1
+	return p.files[i].offset(pos)
 }
 
 // source is a node's text.
@@ -308,9 +335,8 @@ func (p *probe) walk(f func(ast.Node) bool) {
 	}
 }
 
-// around gives the nodes around the name at an offset, from the outermost to the
-// name.
-func (p *probe) around(at int) (path []ast.Node) {
+// around gives the nodes around a name, from the outermost to the name.
+func (p *probe) around(target *ast.Ident) (path []ast.Node) {
 	var stack []ast.Node
 	p.walk(func(n ast.Node) bool {
 		if n == nil {
@@ -318,7 +344,7 @@ func (p *probe) around(at int) (path []ast.Node) {
 			return true
 		}
 		stack = append(stack, n)
-		if id, ok := n.(*ast.Ident); ok && path == nil && p.offset(id.Pos()) == at {
+		if n == target {
 			path = slices.Clone(stack)
 		}
 		return true
