@@ -31,49 +31,15 @@ func (p *probe) place(list []lexeme, before token.Token) (at place) {
 	if s, ok := n.(*ast.SelectorExpr); ok && s.Sel == name {
 		name, n = s, p.parent(2)
 	}
+	at.types = p.wantsType(n, name)
 	switch n := n.(type) {
 	case *ast.Field:
-		at.types = n.Type == name
 		at.nothing = n.Type != name
-		if p.parent(3) != nil && at.types && len(n.Names) == 0 {
-			if it, ok := p.parent(3).(*ast.InterfaceType); ok && it.Methods != nil {
-				at.types = true
-			}
-		}
 	case *ast.ValueSpec:
-		at.types = n.Type == name
 		at.nothing = slices.ContainsFunc(n.Names, func(id *ast.Ident) bool { return id == name })
-	case *ast.ArrayType:
-		at.types = n.Elt == name
-	case *ast.MapType, *ast.ChanType:
-		at.types = true
 	case *ast.TypeSpec:
-		at.types = ast.Unparen(n.Type) == name
 		at.nothing = n.Name == name
-	case *ast.TypeAssertExpr:
-		at.types = n.Type == name
-	case *ast.Ellipsis:
-		at.types = true
-	case *ast.CaseClause:
-		if i := slices.Index(p.path, ast.Node(n)); i > 1 {
-			_, at.types = p.path[i-2].(*ast.TypeSwitchStmt)
-			at.types = at.types && slices.Contains(n.List, ast.Expr(name.(ast.Expr)))
-		}
-	case *ast.StarExpr:
-		switch m := p.above(n).(type) {
-		case *ast.Field:
-			at.types = true
-		case *ast.ValueSpec:
-			at.types = m.Type == n
-		case *ast.ArrayType:
-			at.types = m.Elt == n
-		case *ast.MapType, *ast.ChanType, *ast.TypeAssertExpr:
-			at.types = true
-		}
 	case *ast.FuncDecl, *ast.BranchStmt, *ast.LabeledStmt:
-		if f, ok := n.(*ast.LabeledStmt); ok && f.Stmt != nil && f.Label != name {
-			break
-		}
 		at.nothing = true
 	case *ast.AssignStmt:
 		at.nothing = n.Tok == token.DEFINE && slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool { return e == name })
@@ -89,9 +55,34 @@ func (p *probe) place(list []lexeme, before token.Token) (at place) {
 	return at
 }
 
+// wantsType says whether x, a part of n, can only be a type.
+func (p *probe) wantsType(n, x ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.Field:
+		return n.Type == x
+	case *ast.ValueSpec:
+		return n.Type == x
+	case *ast.ArrayType:
+		return n.Elt == x
+	case *ast.TypeSpec:
+		return n.Name != x
+	case *ast.TypeAssertExpr:
+		return n.Type == x
+	case *ast.MapType, *ast.ChanType, *ast.Ellipsis:
+		return true
+	case *ast.ParenExpr, *ast.StarExpr:
+		return p.wantsType(p.above(n), n)
+	case *ast.CaseClause:
+		block := p.above(n)
+		_, ok := p.above(block).(*ast.TypeSwitchStmt)
+		return ok && slices.ContainsFunc(n.List, func(e ast.Expr) bool { return e == x })
+	}
+	return false
+}
+
 // above is the node around n on the cursor's path.
 func (p *probe) above(n ast.Node) ast.Node {
-	if i := slices.Index(p.path, n); i > 0 {
+	if i := slices.Index(p.path, n); n != nil && i > 0 {
 		return p.path[i-1]
 	}
 	return nil
