@@ -141,7 +141,7 @@ func TestCompletions(t *testing.T) {
 		{"w := words.pop(); w.|", "none"},
 		{"ps := stack[Point]{}; ps.pop().|", "+ Norm X; - move"},
 		{"Point.|", "= Norm String"},
-		{"reply.|", "= DisplayBundle:method Result:field Text:field Tokens:field Words:method"},
+		{"reply.|", "= Result:field Text:field Tokens:field Words:method DisplayBundle:method"},
 		{"Say(\"x\").W|", "= Words"},
 		{"Say(\"a (b\").W|", "= Words"},
 		{"r := Say(\"x\")\nr.W|", "= Words"},

@@ -60,7 +60,11 @@ func (p *probe) membersOf(t types.Type, isType, addressable bool, add func(types
 		if _, field := o.(*types.Var); field && isType {
 			continue
 		}
-		add(o, min(len(index)-1, 1))
+		rank := min(len(index)-1, 1)
+		if name == "DisplayBundle" {
+			rank = 2 // front ends call it, not people
+		}
+		add(o, rank)
 	}
 	if n := namedOf(t); n != nil {
 		for _, m := range p.adoptedMethods(n) {
