@@ -33,7 +33,6 @@ type unit struct {
 	main    *decl
 	bodies  map[*types.Func]*ast.FuncDecl // generic ones
 	program bool                          // the cell has a package clause
-	probing bool                          // for completion or inspection
 	inits   []*decl
 
 	imports map[string]string
@@ -489,9 +488,6 @@ func (u *unit) redeclares(s *ast.TypeSpec) bool {
 // renameOld makes a name on the right of its own declaration mean the earlier
 // one, as in x := x + 1.
 func (u *unit) renameOld(e ast.Expr, lhs []ast.Expr) {
-	if u.probing {
-		return
-	}
 	names := map[string]*decl{}
 	for _, l := range lhs {
 		if id, ok := l.(*ast.Ident); ok && u.vars[id] != nil && u.alias[u.vars[id]] == nil {
@@ -629,6 +625,7 @@ func (u *unit) run(show bool) (errs []*CompileError, retry retryKind) {
 	if t.lab != nil {
 		visible = append(visible, t.lab)
 	}
+	foreign := map[string]bool{} // the names of types in the scope that no file declares
 	if len(visible) > 0 {
 		// Dot imports, which a declaration of the cell may hide.
 		declared := map[string]bool{}
@@ -645,11 +642,19 @@ func (u *unit) run(show bool) (errs []*CompileError, retry retryKind) {
 			for _, n := range p.Scope().Names() {
 				if o := p.Scope().Lookup(n); o.Exported() && !declared[n] {
 					u.pkg.Scope().Insert(o)
+					_, foreign[n] = o.(*types.TypeName)
 				}
 			}
 		}
 	}
 	main := u.file(show)
+	unwrap := wrapForeign([]*ast.File{old, main}, foreign)
+	defer unwrap()
+	for _, d := range u.decls {
+		if f, ok := d.(*ast.FuncDecl); ok && foreign[receiverName(f)] {
+			return []*CompileError{u.at(f.Recv.Pos(), "cannot define a method on "+receiverName(f)+", which is not a type of a cell; embed it in one: type T struct{ *"+receiverName(f)+" }")}, retryNone
+		}
+	}
 	u.bodies = map[*types.Func]*ast.FuncDecl{}
 	var found []types.Error
 	conf := types.Config{
@@ -686,6 +691,45 @@ func (u *unit) run(show bool) (errs []*CompileError, retry retryKind) {
 		}
 	}
 	return errs, retryNone
+}
+
+// wrapForeign puts parentheses around the names of foreign types that declarations
+// have for their type: go/types takes a plain name that it finds in the package's
+// scope for one that the package declares. It adds to foreign the other names for
+// such types. undo takes the parentheses away.
+func wrapForeign(files []*ast.File, foreign map[string]bool) (undo func()) {
+	var wrapped []*ast.TypeSpec
+	for _, f := range files {
+		for _, d := range f.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.TYPE {
+				continue
+			}
+			for _, s := range g.Specs {
+				s := s.(*ast.TypeSpec)
+				t := s.Type
+				if star, ok := t.(*ast.StarExpr); ok {
+					t = star.X
+				}
+				id, ok := t.(*ast.Ident)
+				if !ok || !foreign[id.Name] {
+					continue
+				}
+				if s.Assign.IsValid() {
+					foreign[s.Name.Name] = true
+				}
+				if t == s.Type {
+					s.Type = &ast.ParenExpr{Lparen: id.Pos(), X: id, Rparen: id.End()}
+					wrapped = append(wrapped, s)
+				}
+			}
+		}
+	}
+	return func() {
+		for _, s := range wrapped {
+			s.Type = ast.Unparen(s.Type)
+		}
+	}
 }
 
 // inFunction says whether pos is in a function, where unused variables are
@@ -1034,5 +1078,6 @@ func (t *table) commit(u *unit) {
 			p.id.Name = importAlias(p.path)
 		}
 	}
-	t.imports, t.dots, t.scope = u.imports, u.dots, u.pkg
+	t.imports, t.dots = u.imports, u.dots
+	t.look(u)
 }

@@ -66,10 +66,8 @@ func ChildMain(b Bindings) error {
 		return &FrameError{Op: hello.Op, Size: len(hello.Data), Reason: "want hello first"}
 	}
 	limitMemory(h.MemoryLimit)
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + spare)
 	debug.SetMaxStack(maxStack)
-	// A cell that is busy on every processor doesn't keep questions waiting for the
-	// scheduler's next slice; the system's shares them out sooner.
-	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 2)
 
 	if b.Package == "" {
 		b.Package = "lab"
@@ -101,6 +99,19 @@ func ChildMain(b Bindings) error {
 		}
 		c.take(f)
 	}
+}
+
+// spare is how many more processors the child's scheduler has than cells know of:
+// cells that keep all of theirs busy leave these to questions and interrupts, which
+// would wait for a slice of 10 ms at each step.
+const spare = 2
+
+// processors is runtime.GOMAXPROCS for cells.
+func processors(n int) int {
+	if n > 0 {
+		n += spare
+	}
+	return runtime.GOMAXPROCS(n) - spare
 }
 
 // maxStack bounds a goroutine's stack: endless recursion ends after a fraction of

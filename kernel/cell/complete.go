@@ -1,222 +1,209 @@
 package cell
 
 import (
-	"go/ast"
+	"cmp"
 	"go/token"
 	"go/types"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"deltafin/kernel"
 )
 
 // complete gives the names that can stand at cursor, a count of code points. It
-// works from declarations and types alone, whatever runs meanwhile.
+// works from declarations and types alone, whatever runs meanwhile. What it
+// replaces is the part of the name before the cursor.
 func (s *shell) complete(code string, cursor int) kernel.Completions {
+	if strings.HasPrefix(code, "?") && !strings.Contains(code, "\n") {
+		code = strings.ReplaceAll(code, "?", " ") // a question
+	}
 	offset := byteOffset(code, cursor)
 	start, _ := wordAt(code[:offset], offset)
-	prefix := code[start:offset]
-	out := kernel.Completions{Start: cursor - utf8.RuneCountInString(prefix), End: cursor}
-	if _, inside := state(code[:offset]); inside || prefix != "" && prefix[0] >= '0' && prefix[0] <= '9' {
-		return out
-	}
-	t := s.table
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	defer s.forget(s.fset.Base())
-	selector := strings.HasSuffix(strings.TrimRight(code[:start], " \t"), ".")
 	_, end := wordAt(code, offset)
-	u := t.probe(s.fset, newSource("probe", 0, code[:start]+cursorName+code[end:]))
-	if u == nil {
-		u = t.probe(s.fset, newSource("probe", 0, closed(code[:start]+cursorName)))
+	list := lex(code[:offset])
+	m := matcher{prefix: code[start:offset], seen: map[string]bool{}}
+	if path, ok := importPath(list); ok {
+		m.prefix = path
+		for _, p := range s.table.lib.paths() {
+			m.add(p, "module", "", 0)
+		}
+		return m.completions(cursor)
 	}
-	if u == nil && !selector {
-		u = t.probe(s.fset, newSource("probe", 0, cursorName))
+	if n := len(list); n > 0 && list[n-1].end > start && (list[n-1].open || list[n-1].tok.IsLiteral() && list[n-1].tok != token.IDENT) {
+		return kernel.Completions{Start: cursor, End: cursor} // in a comment, a text or a number
 	}
-	if u == nil {
-		// The line alone may be well formed.
-		line := code[strings.LastIndexByte(code[:start], '\n')+1 : start]
-		if u = t.probe(s.fset, newSource("probe", 0, closed(line+cursorName))); u == nil {
-			return out
+	for n := len(list); n > 0 && list[n-1].end > start; n-- {
+		list = list[:n-1]
+	}
+	before := token.ILLEGAL
+	if n := len(list); n > 0 {
+		if before = list[n-1].tok; list[n-1].end == start && before.IsLiteral() && m.prefix == "" && before != token.IDENT {
+			return kernel.Completions{Start: cursor, End: cursor}
 		}
 	}
-	seen := map[string]bool{}
-	add := func(name, kind, signature string) {
-		if strings.HasPrefix(name, prefix) && !strings.Contains(name, mark) && name != "_" && !seen[name] {
-			seen[name] = true
-			out.Matches = append(out.Matches, kernel.Completion{Text: name, Type: kind, Signature: signature})
+	p := s.newProbe(code[:start]+cursorName+code[end:], start)
+	at := p.place(list, before)
+	add := func(o types.Object, rank int) {
+		if !m.wants(o.Name()) {
+			return
 		}
-	}
-	object := func(o types.Object) {
-		kind, signature := u.describe(o)
-		if d := s.child.bindings.Docs[u.docKey(o)]; o.Pkg() == t.lab && d.Signature != "" && kind != "field" {
-			signature = d.Signature
+		kind, signature := p.describe(o)
+		if at.types && kind != "type" && kind != "module" {
+			return
 		}
-		add(o.Name(), kind, signature)
+		m.add(o.Name(), kind, signature, rank)
 	}
-	if selector {
-		u.members(object)
-	} else {
-		u.visible(object)
-		for _, d := range t.current {
-			if o := u.pkg.Scope().Lookup(d.file); o != nil {
-				kind, signature := u.describe(o)
-				add(d.name, kind, signature)
+	switch {
+	case at.nothing:
+	case at.selector:
+		m.members = true
+		p.members(add)
+	case at.keywordsOnly:
+		m.keywords(p.keywords(list, before))
+	default:
+		if p.fields(add) {
+			break
+		}
+		p.names(add)
+		for name, path := range p.seen.imports {
+			m.add(name, "module", `"`+path+`"`, rankImport)
+		}
+		for name, path := range p.imports {
+			m.add(name, "module", `"`+path+`"`, rankImport)
+		}
+		if p.lab != nil {
+			m.add(p.lab.Name(), "module", `"`+p.lab.Path()+`"`, rankImport)
+		}
+		if m.prefix == "" {
+			break // everything else is too much to choose from
+		}
+		for _, path := range p.lib.paths() {
+			rank := rankPackage
+			if first, _, more := strings.Cut(path, "/"); more && (first == "go" || first == "debug" || first == "runtime" || first == "testing") {
+				rank = rankRare
+			}
+			m.add(packageName(path), "module", `"`+path+`"`, rank)
+		}
+		builtin := rankBuiltin
+		if at.types {
+			builtin = rankLab
+		}
+		for _, n := range types.Universe.Names() {
+			add(types.Universe.Lookup(n), builtin)
+		}
+		m.keywords(p.keywords(list, before))
+	}
+	return m.completions(cursor)
+}
+
+// What fits best comes first.
+const (
+	rankLocal = iota
+	rankCell
+	rankLab
+	rankImport
+	rankPackage
+	rankBuiltin
+	rankKeyword
+	rankRare // packages for tools
+)
+
+// A matcher keeps the names that go on from a prefix.
+type matcher struct {
+	prefix  string
+	members bool
+	seen    map[string]bool
+	found   []match
+}
+
+type match struct {
+	kernel.Completion
+	rank int
+}
+
+// wants says whether a name can be among the matches at all.
+func (m *matcher) wants(name string) bool {
+	return hasPrefixFold(name, m.prefix) || m.members && len(m.prefix) > 1 && hasWord(name, m.prefix)
+}
+
+func hasPrefixFold(name, prefix string) bool {
+	return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
+}
+
+func (m *matcher) add(name, kind, signature string, rank int) {
+	if name != "_" && !strings.Contains(name, mark) && !m.seen[name] {
+		m.seen[name] = true
+		m.found = append(m.found, match{kernel.Completion{Text: name, Type: kind, Signature: signature}, rank})
+	}
+}
+
+func (m *matcher) keywords(words []string) {
+	for _, w := range words {
+		m.add(w, "keyword", "", rankKeyword)
+	}
+}
+
+// completions are the matches in order: first those that begin with the prefix as
+// it is, then, where it is in lower case or nothing else is found, in any case. A
+// prefix that no member begins with may begin a later word of its name: strings.pre
+// is HasPrefix.
+func (m *matcher) completions(cursor int) kernel.Completions {
+	out := kernel.Completions{Start: cursor - utf8.RuneCountInString(m.prefix), End: cursor}
+	tests := []func(string) bool{
+		func(name string) bool { return strings.HasPrefix(name, m.prefix) },
+		func(name string) bool { return hasPrefixFold(name, m.prefix) },
+		func(name string) bool { return m.members && len(m.prefix) > 1 && hasWord(name, m.prefix) },
+	}
+	slices.SortFunc(m.found, func(a, b match) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.Text, b.Text))
+	})
+	lower := m.prefix != "" && strings.ToLower(m.prefix) == m.prefix
+	taken := map[string]bool{}
+	for i, fits := range tests {
+		if len(taken) > 0 && !(i == 1 && lower) {
+			break
+		}
+		for _, x := range m.found {
+			if !taken[x.Text] && fits(x.Text) {
+				taken[x.Text] = true
+				out.Matches = append(out.Matches, x.Completion)
 			}
 		}
-		for name, path := range u.imports {
-			add(name, "module", "package "+path)
-		}
-		if t.lab != nil {
-			for _, n := range t.lab.Scope().Names() {
-				object(t.lab.Scope().Lookup(n))
-			}
-			add(t.lab.Name(), "module", "package "+t.lab.Path())
-		}
-		if prefix != "" {
-			for k := token.BREAK; k <= token.VAR; k++ {
-				add(k.String(), "keyword", "")
-			}
-			for _, n := range types.Universe.Names() {
-				object(types.Universe.Lookup(n))
-			}
-			for _, p := range t.lib.paths() {
-				add(packageName(p), "module", "package "+p)
-			}
-		}
 	}
-	slices.SortFunc(out.Matches, func(a, b kernel.Completion) int { return strings.Compare(a.Text, b.Text) })
 	return out
 }
 
-// members finds what the expression before the cursor's dot has.
-func (u *unit) members(add func(types.Object)) {
-	var x ast.Expr
-	u.inspect(func(n ast.Node) bool {
-		if s, ok := n.(*ast.SelectorExpr); ok && strings.Contains(s.Sel.Name, cursorName) {
-			x = s.X
-		}
-		return x == nil
-	})
-	if x == nil {
-		return
-	}
-	if id, ok := x.(*ast.Ident); ok {
-		if p, ok := u.info.Uses[id].(*types.PkgName); ok {
-			for _, n := range p.Imported().Scope().Names() {
-				if o := p.Imported().Scope().Lookup(n); o.Exported() {
-					add(o)
-				}
-			}
-			return
-		}
-	}
-	tv, ok := u.info.Types[x]
-	if !ok || tv.Type == nil {
-		return
-	}
-	u.membersOf(tv.Type, add)
-}
-
-// membersOf gives the fields and methods of a type that a cell can name.
-func (u *unit) membersOf(t types.Type, add func(types.Object)) {
-	base := t
-	if p, ok := types.Unalias(t).Underlying().(*types.Pointer); ok {
-		base = p.Elem()
-	} else if !types.IsInterface(t) {
-		t = types.NewPointer(t)
-	}
-	can := func(o types.Object) bool { return o.Exported() || o.Pkg() == u.pkg }
-	ms := types.NewMethodSet(t)
-	for i := range ms.Len() {
-		if o := ms.At(i).Obj(); can(o) {
-			add(o)
-		}
-	}
-	seen := map[types.Type]bool{}
-	var fields func(types.Type, int)
-	fields = func(t types.Type, depth int) {
-		if p, ok := types.Unalias(t).Underlying().(*types.Pointer); ok {
-			t = p.Elem()
-		}
-		s, ok := t.Underlying().(*types.Struct)
-		if !ok || seen[t] || depth > 8 {
-			return
-		}
-		seen[t] = true
-		for i := range s.NumFields() {
-			if f := s.Field(i); can(f) {
-				add(f)
-			}
-		}
-		for i := range s.NumFields() {
-			if f := s.Field(i); f.Embedded() {
-				fields(f.Type(), depth+1)
-			}
-		}
-	}
-	fields(base, 0)
-}
-
-// visible gives the names of the functions and blocks around the cursor, and the
-// fields of a composite literal that it is in.
-func (u *unit) visible(add func(types.Object)) {
-	var at token.Pos
-	var path []ast.Node
-	var around []ast.Node
-	u.inspect(func(n ast.Node) bool {
-		if n == nil {
-			path = path[:len(path)-1]
+// hasWord says whether one of the words that capitals begin in name begins with
+// prefix.
+func hasWord(name, prefix string) bool {
+	for i, r := range name {
+		if unicode.IsUpper(r) && hasPrefixFold(name[i:], prefix) {
 			return true
 		}
-		path = append(path, n)
-		if id, ok := n.(*ast.Ident); ok && strings.Contains(id.Name, cursorName) && at == token.NoPos {
-			at, around = id.Pos(), slices.Clone(path)
-		}
-		return true
-	})
-	for i := len(around) - 1; i >= 0; i-- {
-		n := around[i]
-		if l, ok := n.(*ast.CompositeLit); ok && i >= len(around)-3 {
-			if tv, ok := u.info.Types[l]; ok && tv.Type != nil {
-				if s, ok := tv.Type.Underlying().(*types.Struct); ok {
-					for i := range s.NumFields() {
-						if f := s.Field(i); f.Exported() || f.Pkg() == u.pkg {
-							add(f)
-						}
-					}
-				}
-			}
-		}
-		key := n
-		if f, ok := n.(*ast.FuncDecl); ok {
-			key = f.Type
-		}
-		if f, ok := n.(*ast.FuncLit); ok {
-			key = f.Type
-		}
-		if sc := u.info.Scopes[key]; sc != nil {
-			for _, name := range sc.Names() {
-				if o := sc.Lookup(name); o.Pos() < at {
-					add(o)
-				}
-			}
-		}
 	}
-	for _, name := range u.pkg.Scope().Names() {
-		if !strings.Contains(name, mark) {
-			add(u.pkg.Scope().Lookup(name))
-		}
-	}
+	return false
 }
 
-// inspect walks the cell's own trees.
-func (u *unit) inspect(f func(ast.Node) bool) {
-	for _, d := range u.decls {
-		ast.Inspect(d, f)
+// importPath is the beginning of an import's path that list ends in.
+func importPath(list []lexeme) (string, bool) {
+	n := len(list) - 1
+	if n < 1 || list[n].tok != token.STRING || !list[n].open {
+		return "", false
 	}
-	for _, s := range u.body {
-		ast.Inspect(s, f)
+	text := list[n].lit[1:]
+	i := n - 1
+	if t := list[i].tok; i > 0 && (t == token.IDENT || t == token.PERIOD) {
+		i--
 	}
+	if list[i].tok == token.IMPORT {
+		return text, true
+	}
+	open, _ := nesting(list[:n])
+	if len(open) == 0 {
+		return "", false
+	}
+	b := open[len(open)-1]
+	return text, b.tok == token.LPAREN && b.at > 0 && list[b.at-1].tok == token.IMPORT
 }

@@ -22,9 +22,11 @@
 //	run      eval.go       by yaegi; errors.go words compile errors and panics,
 //	                       output.go values
 //
-// complete.go, inspect.go and iscomplete.go answer front ends from the same
-// tables without running anything, and help.go answers cells such as "name?". The
-// table keeps every version of every name: a later declaration hides an earlier
+// complete.go, inspect.go and iscomplete.go answer front ends without running
+// anything, and help.go answers cells such as "name?". They work from a probe of the
+// unfinished cell (probe.go, unfinished.go), which go/types checks against the
+// outlook that the last cell left (outlook.go), and so never wait for a cell;
+// stddoc.go has the standard library's documentation. The table keeps every version of every name: a later declaration hides an earlier
 // one, variables declared again with the same type stay the same variable,
 // imports and declarations of different cells replace each other, and functions
 // that named what is replaced are compiled again where they still fit.

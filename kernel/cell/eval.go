@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"path"
 	"reflect"
+	"runtime"
 	"runtime/pprof"
 	"strconv"
 	"sync"
@@ -79,6 +80,13 @@ func newShell(c *child, main *shell) (*shell, error) {
 		},
 		"context/context": {
 			"AfterFunc": reflect.ValueOf(func(ctx context.Context, f func()) (stop func() bool) { return context.AfterFunc(ctx, c.guard(f)) }),
+		},
+		"runtime/runtime": {
+			"GOMAXPROCS": reflect.ValueOf(processors),
+			"SetDefaultGOMAXPROCS": reflect.ValueOf(func() {
+				runtime.SetDefaultGOMAXPROCS()
+				processors(runtime.GOMAXPROCS(0))
+			}),
 		},
 		"os/os": {"Exit": reflect.ValueOf(c.exit)},
 		"os/exec/exec": {

@@ -44,7 +44,7 @@ func TestQuestions(t *testing.T) {
 		"??double":   "return n * 2",
 		"x?":         "page:x int",
 		"?Say":       "has the lab say text",
-		"strings?":   "page:package strings\n\nBuilder, Clone, Compare",
+		"strings?":   "page:package strings // import \"strings\"\n\nPackage strings implements",
 		"lab?":       "Say",
 		"nothing?":   "stderr:nothing: no such name",
 		"?":          "the session's functions: double\n",

@@ -2,156 +2,160 @@ package cell
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 
 	"deltafin/kernel/display"
 )
 
-// inspect describes the name at cursor, or the function whose arguments the
-// cursor is in. detail 1 adds the source of what cells declared.
+// inspect describes the name at cursor, or the function or type that the cursor
+// is in the arguments of. detail 1 adds the source of what cells declared.
 func (s *shell) inspect(code string, cursor, detail int) (display.Bundle, bool) {
+	if _, ok := asked(code); ok {
+		code = strings.ReplaceAll(code, "?", " ")
+	}
 	offset := byteOffset(code, cursor)
-	start, end := wordAt(code, offset)
-	if start == end {
-		if start = callStart(code, offset); start < 0 {
+	list := lex(code[:offset])
+	inside := false
+	if n := len(list); n > 0 && list[n-1].open && list[n-1].end == offset {
+		if list[n-1].tok == token.COMMENT {
 			return display.Bundle{}, false
 		}
-		start, end = wordAt(code, start)
-	}
-	if start == end {
-		return display.Bundle{}, false
-	}
-	t := s.table
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	defer s.forget(s.fset.Base())
-	// The whole cell, or what comes before the name's end, perhaps a field's in a
-	// literal, or its line.
-	line := strings.LastIndexByte(code[:start], '\n') + 1
-	tries := []struct {
-		text  string
-		start int
-	}{{code, start}, {closed(code[:end]), start}, {closed(code[line:end]), start - line}}
-	if before := strings.TrimRight(code[:start], " \t\n"); strings.HasSuffix(before, "{") || strings.HasSuffix(before, ",") {
-		tries = append(tries, tries[1])
-		tries[3].text = closed(code[:end] + ": nil")
-	}
-	for _, c := range tries {
-		u := t.probe(s.fset, newSource("probe", 0, c.text))
-		if u == nil {
-			continue
+		inside = true
+		if path, ok := importPath(list); ok {
+			for offset < len(code) && code[offset] != '"' && code[offset] != '\n' {
+				path += code[offset : offset+1]
+				offset++
+			}
+			return s.newProbe("", -1).packageHelp(path, detail)
 		}
-		row := 1 + strings.Count(c.text[:c.start], "\n")
-		col := c.start - strings.LastIndexByte(c.text[:c.start], '\n')
-		var found *ast.Ident
-		u.inspect(func(n ast.Node) bool {
-			if id, ok := n.(*ast.Ident); ok {
-				if p := u.fset.Position(id.Pos()); p.Line == row && p.Column == col {
-					found = id
+		// The arguments that the text is one of.
+		offset = list[n-1].start
+	}
+	start, end := offset, offset
+	if !inside {
+		start, end = wordAt(code, offset)
+	}
+	if start < end {
+		p := s.newProbe(code, start)
+		if h, ok := p.at(code[start:end], detail); ok {
+			return h.bundle(), true
+		}
+		if path := p.imported(code[start:end], nil, true); path != "" && !selected(code[:start]) {
+			return p.packageHelp(path, detail)
+		}
+		if text := keywordHelp[code[start:end]]; text != "" {
+			return help{signature: code[start:end], doc: text}.bundle(), true
+		}
+	}
+	if n := len(list); start == end && !inside && n > 0 && list[n-1].tok == token.RPAREN && list[n-1].end == offset {
+		offset = list[n-1].start // a call that is complete
+	}
+	// What is called there, by the name before its bracket.
+	list = lex(code[:offset])
+	open, _ := nesting(list)
+	for _, b := range slices.Backward(open) {
+		if b.at == 0 {
+			break
+		}
+		before := list[b.at-1]
+		if b.tok == token.LBRACE && (before.tok == token.RPAREN || headOf(list, b.head) != token.IDENT && before.tok != token.IDENT) {
+			break
+		}
+		if before.tok == token.RBRACK && b.tok == token.LPAREN {
+			// f[T]( is f's.
+			for i, depth := b.at-1, 0; i > 0; i-- {
+				switch list[i].tok {
+				case token.RBRACK:
+					depth++
+				case token.LBRACK:
+					depth--
+				}
+				if depth == 0 {
+					before = list[i-1]
+					break
 				}
 			}
-			return found == nil
-		})
-		if found == nil {
+		}
+		if before.tok != token.IDENT || b.tok == token.LBRACK {
 			continue
 		}
-		o := u.info.Uses[found]
-		if o == nil {
-			o = u.info.Defs[found]
+		p := s.newProbe(code, before.start)
+		if h, ok := p.at(before.lit, detail); ok {
+			return h.bundle(), true
 		}
-		if o == nil {
-			continue
-		}
-		return display.Text(s.explain(u, o, detail)), true
 	}
 	return display.Bundle{}, false
 }
 
-// callStart finds the end of the name before the parenthesis that is open at
-// offset, or -1.
-func callStart(code string, offset int) int {
-	depth := 0
-	for i := offset - 1; i >= 0; i-- {
-		switch code[i] {
-		case ')', ']', '}':
-			depth++
-		case '(', '[', '{':
-			if depth == 0 {
-				if code[i] != '(' {
-					return -1
-				}
-				return i
-			}
-			depth--
-		}
-	}
-	return -1
-}
+// selected says whether a name after text is selected from something.
+func selected(text string) bool { return strings.HasSuffix(strings.TrimRight(text, " \t\n"), ".") }
 
-// explain is an object's signature, documentation and, for detail 1, source.
-func (s *shell) explain(u *unit, o types.Object, detail int) string {
-	kind, signature := u.describe(o)
-	key := u.docKey(o)
-	doc := ""
-	d := u.named[o]
-	switch {
-	case d != nil:
-		doc = d.doc
-	case o.Pkg() != nil && o.Pkg() == s.table.lab:
-		x := s.child.bindings.Docs[key]
-		doc = x.Doc
-		if x.Signature != "" && kind != "field" {
-			signature = x.Signature
-		}
-	case o.Pkg() != nil:
-		doc = s.table.lib.doc(o.Pkg().Path(), key)
+// at describes the cursor's name.
+func (p *probe) at(name string, detail int) (help, bool) {
+	id, ok := p.parent(0).(*ast.Ident)
+	if !ok {
+		return help{}, false
 	}
-	if kind == "function" || kind == "method" {
-		signature = "func " + strings.TrimPrefix(signature, "func ")
-	}
-	text := signature
-	if doc != "" {
-		text += "\n\n" + doc
-	}
-	if detail > 0 && d != nil && d.text != "" {
-		text += "\n\n" + d.text
-	}
-	return text
-}
-
-// docKey is the name that documents o in its package: a method's and a field's
-// begins with its type's.
-func (u *unit) docKey(o types.Object) string {
-	switch o := o.(type) {
-	case *types.Func:
-		if n := receiverNamed(o); n != nil {
-			return n.Obj().Name() + "." + o.Name()
-		}
-	case *types.Var:
-		if o.IsField() {
-			return u.fieldOwner(o) + "." + o.Name()
+	o := p.object(id)
+	if o == nil {
+		if l, ok := p.parent(1).(*ast.CompositeLit); ok {
+			o = p.fieldAt(l, name)
 		}
 	}
-	return o.Name()
-}
-
-// fieldOwner is the name of the exported struct type that has the field.
-func (u *unit) fieldOwner(v *types.Var) string {
-	if v.Pkg() == nil {
-		return ""
-	}
-	sc := v.Pkg().Scope()
-	for _, n := range sc.Names() {
-		if tn, ok := sc.Lookup(n).(*types.TypeName); ok && tn.Type() != nil {
-			if st, ok := tn.Type().Underlying().(*types.Struct); ok {
-				for i := range st.NumFields() {
-					if st.Field(i) == v {
-						return n
+	if sel, ok := p.parent(1).(*ast.SelectorExpr); ok && o == nil && sel.Sel == id {
+		// A field of a type, which only help can select.
+		if tv := p.info.Types[sel.X]; tv.Type != nil {
+			o, _, _ = types.LookupFieldOrMethod(tv.Type, true, p.pkg, name)
+			if n := namedOf(tv.Type); n != nil && o == nil {
+				for _, m := range p.adoptedMethods(n) {
+					if m.Name() == name {
+						o = m
 					}
 				}
 			}
 		}
 	}
-	return ""
+	if o == nil {
+		// In a type switch the name has a type in each case.
+		if o = p.implicit(id); o == nil {
+			return help{}, false
+		}
+	}
+	if n, ok := o.(*types.PkgName); ok {
+		return p.packageText(n.Imported(), detail), true
+	}
+	return p.explain(o, detail), true
+}
+
+// fieldAt is the field of a literal's struct that a name without a value means.
+func (p *probe) fieldAt(l *ast.CompositeLit, name string) types.Object {
+	tv := p.info.Types[l]
+	if tv.Type == nil {
+		return nil
+	}
+	if s := structOf(tv.Type); s != nil {
+		for i := range s.NumFields() {
+			if f := s.Field(i); f.Name() == name && p.can(f) {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// implicit is one of the variables that a type switch's name declares.
+func (p *probe) implicit(id *ast.Ident) types.Object {
+	sw, ok := p.parent(2).(*ast.TypeSwitchStmt)
+	if !ok {
+		return nil
+	}
+	for _, c := range sw.Body.List {
+		if o := p.info.Implicits[c]; o != nil && o.Name() == id.Name {
+			return o
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"go/scanner"
 	"go/token"
 	"strings"
 
@@ -46,4 +47,49 @@ func isComplete(code string) kernel.Completeness {
 		return kernel.Completeness{Status: "incomplete", Indent: indent}
 	}
 	return kernel.Completeness{Status: "invalid"}
+}
+
+// state says how s ends: with brackets open, innermost last, or in the middle of a
+// comment or a string.
+func state(s string) (open []byte, inside bool) {
+	fset := token.NewFileSet()
+	f := fset.AddFile("", -1, len(s))
+	var sc scanner.Scanner
+	sc.Init(f, []byte(s), func(_ token.Position, msg string) {
+		if strings.Contains(msg, "not terminated") {
+			inside = true
+		}
+	}, scanner.ScanComments)
+	for {
+		p, tok, lit := sc.Scan()
+		switch tok {
+		case token.EOF:
+			return open, inside
+		case token.COMMENT:
+			if strings.HasPrefix(lit, "//") && f.Offset(p)+len(lit) >= len(s) {
+				inside = true
+			}
+		case token.LPAREN:
+			open = append(open, ')')
+		case token.LBRACK:
+			open = append(open, ']')
+		case token.LBRACE:
+			open = append(open, '}')
+		case token.RPAREN, token.RBRACK, token.RBRACE:
+			if n := len(open); n > 0 {
+				open = open[:n-1]
+			}
+		}
+	}
+}
+
+// closed finishes s: the brackets that are open in it are closed.
+func closed(s string) string {
+	open, _ := state(s)
+	var b strings.Builder
+	b.WriteString(s)
+	for i := len(open) - 1; i >= 0; i-- {
+		b.WriteByte(open[i])
+	}
+	return b.String()
 }

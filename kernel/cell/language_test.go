@@ -4,7 +4,9 @@ package cell
 
 import (
 	"context"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -66,7 +68,7 @@ func TestComplete(t *testing.T) {
 	}
 	// A field has its own type, whatever else has its name.
 	got := h.Complete(context.Background(), "Say(\"x\").Res", 12)
-	if len(got.Matches) != 1 || got.Matches[0].Signature != "Result Result" {
+	if len(got.Matches) != 1 || got.Matches[0].Signature != "Result" {
 		t.Errorf("%+v", got.Matches)
 	}
 	// Completing declares nothing and leaves names alone.
@@ -81,7 +83,7 @@ func TestInspect(t *testing.T) {
 		detail int
 		want   []string
 	}{
-		{"ar|ea(1, 2)", 0, []string{"func area(w int, h int) int", "area is width by height."}},
+		{"ar|ea(1, 2)", 0, []string{"func area(w, h int) int", "area is width by height."}},
 		{"area(1, |", 0, []string{"func area"}},
 		{"area|", 1, []string{"return w * h"}},
 		{"strings.Repeat|", 0, []string{"func Repeat(s string, count int) string", "Repeat returns a new string"}},
@@ -160,4 +162,29 @@ func FuzzIsComplete(f *testing.F) {
 			t.Errorf("%+v", c)
 		}
 	})
+}
+
+// TestTypesOfOthers: a cell may give the types of the lab and of dot imports other
+// names, and methods through a type of its own.
+func TestTypesOfOthers(t *testing.T) {
+	h := newHost(t, nil)
+	expect(t, h, "type P = Settings\nP{Max: 3}.Max", "result:3")
+	expect(t, h, "type Q Settings\ntype P2 = P\nQ{Max: P2{Max: 4}.Max}.Max", "result:4")
+	expect(t, h, "import . \"strings\"\ntype B = Builder\nvar b B\nb.Len()", "result:0")
+	expect(t, h, "type R struct{ *Reply }\nfunc (r R) Twice() int { return 2 }\nR{}.Twice()", "result:2")
+	for _, code := range []string{"func (r *Reply) Twice() int { return 2 }", "func (p P) Twice() int { return 2 }"} {
+		if _, e := run(h, code); e == nil || e.Name != "compile error" || !strings.Contains(e.Value, "cannot define a method on") {
+			t.Errorf("%s: %v", code, e)
+		}
+	}
+}
+
+// TestSpareProcessors: cells don't see the processors that the child keeps for
+// questions.
+func TestSpareProcessors(t *testing.T) {
+	h := newHost(t, nil)
+	n := runtime.GOMAXPROCS(0)
+	expect(t, h, "runtime.GOMAXPROCS(0)", "result:"+strconv.Itoa(n))
+	expect(t, h, "runtime.GOMAXPROCS(5)", "result:"+strconv.Itoa(n))
+	expect(t, h, "runtime.GOMAXPROCS(0)", "result:5")
 }

@@ -14,7 +14,6 @@ import (
 	"io"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 )
 
@@ -34,10 +33,10 @@ type library struct {
 	zip    map[string]*zip.File
 	names  map[string][]string // package name → import paths, best first
 	pkgs   map[string]*types.Package
-	docs   map[string]map[string]string // path → name or Type.Name → doc
-	extra  map[string]*types.Package    // packages that aren't the standard library's
-	bodies map[*types.Func]body         // generic functions and methods
-	can    func(path string) bool       // whether cells can import the path
+	docs   *stdDocs
+	extra  map[string]*types.Package // packages that aren't the standard library's
+	bodies map[*types.Func]body      // generic functions and methods
+	can    func(path string) bool    // whether cells can import the path
 }
 
 func newLibrary(can func(string) bool) (*library, error) {
@@ -45,9 +44,13 @@ func newLibrary(can func(string) bool) (*library, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cell: stdapi.zip: %w", err)
 	}
+	docs, err := newStdDocs()
+	if err != nil {
+		return nil, err
+	}
 	l := &library{
 		zip: map[string]*zip.File{}, names: map[string][]string{}, pkgs: map[string]*types.Package{},
-		docs: map[string]map[string]string{}, extra: map[string]*types.Package{}, bodies: map[*types.Func]body{}, can: can,
+		docs: docs, extra: map[string]*types.Package{}, bodies: map[*types.Func]body{}, can: can,
 	}
 	for _, f := range r.File {
 		l.zip[f.Name] = f
@@ -116,7 +119,7 @@ func (l *library) load(path string) (*types.Package, error) {
 		return nil, err
 	}
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, path, text, parser.ParseComments|parser.SkipObjectResolution)
+	f, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
 	}
@@ -151,27 +154,6 @@ func (l *library) load(path string) (*types.Package, error) {
 	}
 	p.MarkComplete()
 	l.pkgs[path] = p
-	docs := map[string]string{}
-	for _, d := range f.Decls {
-		switch d := d.(type) {
-		case *ast.FuncDecl:
-			name := d.Name.Name
-			if d.Recv != nil {
-				name = receiverName(d) + "." + name
-			}
-			docs[name] = strings.TrimSpace(d.Doc.Text())
-		case *ast.GenDecl:
-			for _, s := range d.Specs {
-				switch s := s.(type) {
-				case *ast.TypeSpec:
-					docs[s.Name.Name] = strings.TrimSpace(d.Doc.Text())
-				case *ast.ValueSpec:
-					docs[s.Names[0].Name] = strings.TrimSpace(d.Doc.Text())
-				}
-			}
-		}
-	}
-	l.docs[path] = docs
 	return p, nil
 }
 
@@ -211,13 +193,6 @@ func newInfo() *types.Info {
 		Selections: map[*ast.SelectorExpr]*types.Selection{}, Implicits: map[ast.Node]types.Object{}, Instances: map[*ast.Ident]types.Instance{},
 		Scopes: map[ast.Node]*types.Scope{},
 	}
-}
-
-// doc is the first paragraph of a name's documentation.
-func (l *library) doc(path, name string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.docs[path][name]
 }
 
 // find gives the import path that a file using name.member for each of members

@@ -1,18 +1,22 @@
 //go:build ignore
 
 // stdapi_gen writes stdapi.zip: what go/types must know of the standard library,
-// as Go declarations without bodies, a file a package, with the first paragraph
-// of each name's documentation. Run it with the Go release that go.mod names:
+// as Go declarations without bodies, a file a package. Run it with the Go release
+// that go.mod names:
 //
-//	go run stdapi_gen.go [stdapi.zip stdmore.go]
+//	go run stdapi_gen.go [stdapi.zip stdmore.go stddoc.zip]
 //
 // stdmore.go gets what the interpreter's own tables of the library lack.
+// stddoc.zip gets the documentation, a JSON object a package: doc comments by name,
+// by Type.Name for methods and fields, and by "" for the package. builtin has the
+// signatures of its functions too, by "func name".
 package main
 
 import (
 	"archive/zip"
 	"bytes"
 	"compress/flate"
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/build"
@@ -38,9 +42,9 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	out, more := "stdapi.zip", "stdmore.go"
-	if len(os.Args) > 2 {
-		out, more = os.Args[1], os.Args[2]
+	out, more, docs := "stdapi.zip", "stdmore.go", "stddoc.zip"
+	if len(os.Args) > 3 {
+		out, more, docs = os.Args[1], os.Args[2], os.Args[3]
 	}
 	g := &generator{exports: map[string]string{}, dirs: map[string]string{}, want: map[types.Object]bool{}}
 	cmd := exec.Command("go", "list", "-export", "-f", "{{.ImportPath}}\t{{.Export}}\t{{.Dir}}", "std")
@@ -89,25 +93,50 @@ func main() {
 		pkgs = append(pkgs, p)
 	}
 	sort.Slice(pkgs, func(i, j int) bool { return pkgs[i].Path() < pkgs[j].Path() })
-	var buf bytes.Buffer
-	z := zip.NewWriter(&buf)
-	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
+	api, doc := newArchive(), newArchive()
 	for _, p := range pkgs {
 		objs := by[p]
 		sort.Slice(objs, func(i, j int) bool { return objs[i].Name() < objs[j].Name() })
-		w, err := z.CreateHeader(&zip.FileHeader{Name: p.Path(), Method: zip.Deflate})
-		if err != nil {
-			log.Fatal(err)
-		}
-		if _, err := w.Write(g.file(p, objs)); err != nil {
-			log.Fatal(err)
+		api.add(p.Path(), g.file(p, objs))
+		if m := g.docs(p.Path()); len(m) > 0 {
+			doc.add(p.Path(), encode(m))
 		}
 	}
+	g.dirs["builtin"] = filepath.Join(filepath.Dir(g.dirs["fmt"]), "builtin")
+	doc.add("builtin", encode(g.docs("builtin")))
 	g.more(more, pkgs, by)
-	if err := z.Close(); err != nil {
+	api.write(out)
+	doc.write(docs)
+}
+
+// An archive is a zip file being made.
+type archive struct {
+	buf bytes.Buffer
+	zip *zip.Writer
+}
+
+func newArchive() *archive {
+	a := &archive{}
+	a.zip = zip.NewWriter(&a.buf)
+	a.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
+	return a
+}
+
+func (a *archive) add(name string, data []byte) {
+	w, err := a.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate})
+	if err != nil {
 		log.Fatal(err)
 	}
-	if err := os.WriteFile(out, buf.Bytes(), 0o644); err != nil {
+	if _, err := w.Write(data); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func (a *archive) write(name string) {
+	if err := a.zip.Close(); err != nil {
+		log.Fatal(err)
+	}
+	if err := os.WriteFile(name, a.buf.Bytes(), 0o644); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -266,7 +295,6 @@ func (g *generator) more(out string, pkgs []*types.Package, by map[*types.Packag
 
 // file prints the package's needed declarations.
 func (g *generator) file(p *types.Package, objs []types.Object) []byte {
-	docs := g.docs(p.Path())
 	imports := map[string]string{} // path → local name
 	names := map[string]bool{}
 	q := func(o *types.Package) string {
@@ -284,11 +312,6 @@ func (g *generator) file(p *types.Package, objs []types.Object) []byte {
 		return n
 	}
 	var b strings.Builder
-	comment := func(key string) {
-		if d := docs[key]; d != "" {
-			b.WriteString("// " + d + "\n")
-		}
-	}
 	pr := func(f string, a ...any) { fmt.Fprintf(&b, f, a...) }
 	ts := func(t types.Type) string { return unnamed.ReplaceAllString(types.TypeString(t, q), "_ ") }
 	// The unexported methods that interfaces of the package ask for.
@@ -303,7 +326,6 @@ func (g *generator) file(p *types.Package, objs []types.Object) []byte {
 		}
 	}
 	for _, o := range objs {
-		comment(o.Name())
 		switch o := o.(type) {
 		case *types.Const:
 			v := o.Val().ExactString()
@@ -353,7 +375,6 @@ func (g *generator) file(p *types.Package, objs []types.Object) []byte {
 				if _, ok := m.Signature().Recv().Type().(*types.Pointer); ok {
 					star = "*"
 				}
-				comment(o.Name() + "." + m.Name())
 				// The method's own names for the type parameters may differ.
 				r := recv
 				if k := m.Signature().RecvTypeParams().Len(); k > 0 {
@@ -456,7 +477,18 @@ func isRune(t types.Type) bool {
 
 func mustInt(v constant.Value) int64 { i, _ := constant.Int64Val(v); return i }
 
-// docs has the first paragraph of each name's documentation, on one line.
+// encode writes docs in the order of their names.
+func encode(m map[string]string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(m); err != nil {
+		log.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// docs has the doc comments of a package.
 func (g *generator) docs(path string) map[string]string {
 	m := map[string]string{}
 	dir := g.dirs[path]
@@ -481,13 +513,18 @@ func (g *generator) docs(path string) map[string]string {
 			files = append(files, f)
 		}
 	}
-	d, err := doc.NewFromFiles(fset, files, path)
+	mode := doc.Mode(0)
+	if path == "builtin" {
+		mode = doc.AllDecls // its names are lower-case
+	}
+	d, err := doc.NewFromFiles(fset, files, path, mode)
 	if err != nil {
 		return m
 	}
 	set := func(key, text string) {
-		first, _, _ := strings.Cut(strings.TrimSpace(text), "\n\n")
-		m[key] = strings.Join(strings.Fields(first), " ")
+		if text = strings.TrimSpace(text); text != "" {
+			m[key] = text
+		}
 	}
 	values := func(vs []*doc.Value) {
 		for _, v := range vs {
@@ -497,7 +534,7 @@ func (g *generator) docs(path string) map[string]string {
 				if text == "" {
 					text = vs.Comment.Text()
 				}
-				if text == "" && len(v.Names) == 1 {
+				if text == "" {
 					text = v.Doc
 				}
 				for _, n := range vs.Names {
@@ -506,20 +543,51 @@ func (g *generator) docs(path string) map[string]string {
 			}
 		}
 	}
+	funcs := func(prefix string, fs []*doc.Func) {
+		for _, f := range fs {
+			set(prefix+f.Name, f.Doc)
+			if path == "builtin" {
+				decl := *f.Decl
+				decl.Doc = nil
+				var b strings.Builder
+				if err := format.Node(&b, fset, &decl); err != nil {
+					log.Fatal(err)
+				}
+				m["func "+f.Name] = b.String()
+			}
+		}
+	}
+	set("", d.Doc)
 	values(d.Consts)
 	values(d.Vars)
-	for _, f := range d.Funcs {
-		set(f.Name, f.Doc)
-	}
+	funcs("", d.Funcs)
 	for _, t := range d.Types {
 		set(t.Name, t.Doc)
 		values(t.Consts)
 		values(t.Vars)
-		for _, f := range t.Funcs {
-			set(f.Name, f.Doc)
-		}
-		for _, f := range t.Methods {
-			set(t.Name+"."+f.Name, f.Doc)
+		funcs("", t.Funcs)
+		funcs(t.Name+".", t.Methods)
+		for _, s := range t.Decl.Specs {
+			var fields *ast.FieldList
+			switch x := s.(*ast.TypeSpec).Type.(type) {
+			case *ast.StructType:
+				fields = x.Fields
+			case *ast.InterfaceType:
+				fields = x.Methods
+			default:
+				continue
+			}
+			for _, f := range fields.List {
+				text := f.Doc.Text()
+				if text == "" {
+					text = f.Comment.Text()
+				}
+				for _, n := range f.Names {
+					if n.IsExported() {
+						set(t.Name+"."+n.Name, text)
+					}
+				}
+			}
 		}
 	}
 	return m

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "make the generated files again")
 
-// TestGeneratedFilesAreCurrent makes stdapi.zip and stdmore.go again and compares.
+// TestGeneratedFilesAreCurrent makes stdapi.zip, stdmore.go and stddoc.zip again and compares.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: it asks the go command for the whole standard library")
@@ -29,11 +29,11 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 		t.Skipf("made by Go %s; this is %s", v, runtime.Version())
 	}
 	dir := t.TempDir()
-	zip, more := filepath.Join(dir, "stdapi.zip"), filepath.Join(dir, "stdmore.go")
-	if out, err := exec.Command("go", "run", "stdapi_gen.go", zip, more).CombinedOutput(); err != nil {
+	zip, more, doc := filepath.Join(dir, "stdapi.zip"), filepath.Join(dir, "stdmore.go"), filepath.Join(dir, "stddoc.zip")
+	if out, err := exec.Command("go", "run", "stdapi_gen.go", zip, more, doc).CombinedOutput(); err != nil {
 		t.Fatalf("go run stdapi_gen.go: %v\n%s", err, out)
 	}
-	for made, kept := range map[string]string{zip: "stdapi.zip", more: "stdmore.go"} {
+	for made, kept := range map[string]string{zip: "stdapi.zip", more: "stdmore.go", doc: "stddoc.zip"} {
 		a, err := os.ReadFile(made)
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // mark separates a name from what makes it unique. It is a letter for Go, and no
@@ -86,13 +87,15 @@ type table struct {
 	imports   map[string]string // local name → path, of earlier cells
 	dots      []string          // dot-imported paths
 	serial    int
-	instances map[string]*decl // of generic declarations, by what they are of
-	used      map[string]bool  // names that the interpreter has seen
-	scope     *types.Package   // of the last check that passed
+	instances map[string]*decl        // of generic declarations, by what they are of
+	used      map[string]bool         // names that the interpreter has seen
+	seen      atomic.Pointer[outlook] // what questions see, which don't wait for mu
 }
 
 func newTable(lib *library, lab *types.Package) *table {
-	return &table{lib: lib, lab: lab, current: map[string]*decl{}, methods: map[*decl]map[string]*decl{}, imports: map[string]string{}, used: map[string]bool{}, instances: map[string]*decl{}}
+	t := &table{lib: lib, lab: lab, current: map[string]*decl{}, methods: map[*decl]map[string]*decl{}, imports: map[string]string{}, used: map[string]bool{}, instances: map[string]*decl{}}
+	t.seen.Store(newOutlook())
+	return t
 }
 
 func (t *table) next() int { t.serial++; return t.serial }
