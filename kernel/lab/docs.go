@@ -17,7 +17,7 @@ type Doc struct {
 	Doc       string // the doc comment, plain text
 }
 
-//go:embed lab.go generate.go message.go trace.go stats.go tokens.go model.go show.go
+//go:embed lab.go generate.go message.go trace.go stats.go tokens.go model.go show.go widgets.go
 var source embed.FS
 
 // figures.json documents the exported types of the packages below this one, whose

@@ -26,6 +26,10 @@ func TestFigures(t *testing.T) {
 		"rig":      {"Stats": "GenerationStats", "ModelInfo": "ModelInfo", "MemoryMap": "MemoryMap", "TokenProb": "TokenProb", "Finish": "Finish"},
 		"prefetch": {"Stats": "Stats", "LayerStats": "LayerStats"},
 		"trace":    {"Trace": "Routes", "Load": "Load"},
+		"kernel/display/widget": {
+			"Int": "IntWidget", "Float": "FloatWidget", "Bool": "BoolWidget", "Choice": "ChoiceWidget",
+			"Text": "TextWidget", "Button": "ButtonWidget", "Output": "OutputWidget", "Box": "BoxWidget",
+		},
 	} {
 		names, err := filepath.Glob(filepath.Join("..", "..", path, "*.go"))
 		if err != nil || len(names) == 0 {

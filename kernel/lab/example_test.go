@@ -8,12 +8,11 @@ import (
 
 // near is a Session beside its Server, in one process.
 type near struct {
+	*host
 	server *Server
-	out    Output
 }
 
 func (n near) Context() context.Context { return context.Background() }
-func (n near) Output() Output           { return n.out }
 func (n near) Call(ctx context.Context, method string, params any, event func(json.RawMessage)) (json.RawMessage, error) {
 	data, err := json.Marshal(params)
 	if err != nil {
@@ -29,7 +28,7 @@ func Example() {
 		return Engine{Rig: &fakeRig{}, Tokenizer: byteTokens{}}, nil
 	})
 	defer server.Close()
-	lab := New(near{server, &recorder{}})
+	lab := New(near{&host{}, server})
 
 	g := lab.Generate("Once upon a time", Params{MaxTokens: 5})
 	fmt.Println(g.Text, g.Finish)

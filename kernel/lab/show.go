@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"deltafin/kernel/display"
+	"deltafin/kernel/display/widget"
 )
 
 // displayID is a new id, unique among the notebook's.
@@ -21,7 +22,7 @@ func (l *Lab) Display(values ...any) {
 		if !ok {
 			b = display.Text(fmt.Sprint(v))
 		}
-		l.session.Output().Display(b, "")
+		l.session.Output().Display(b, widget.DisplayID(v))
 	}
 }
 
