@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"deltafin/kernel/display"
 	"deltafin/kernel/display/widget"
 )
 
@@ -64,11 +63,11 @@ func (l *Lab) LiveHTML(source string) *widget.Text { return l.widgets.HTML(sourc
 //	VBox(n, out)
 func (l *Lab) Output() *widget.Output { return l.widgets.Output() }
 
-// VBox is a column of widgets and other values that show themselves.
-func (l *Lab) VBox(children ...display.Value) *widget.Box { return l.widgets.VBox(children...) }
+// VBox is a column of widgets and other values.
+func (l *Lab) VBox(children ...any) *widget.Box { return l.widgets.VBox(children...) }
 
-// HBox is a row of widgets and other values that show themselves.
-func (l *Lab) HBox(children ...display.Value) *widget.Box { return l.widgets.HBox(children...) }
+// HBox is a row of widgets and other values.
+func (l *Lab) HBox(children ...any) *widget.Box { return l.widgets.HBox(children...) }
 
 // Comm takes one message of a front end to a widget, and answers through reply. Messages come
 // one at a time.

@@ -18,12 +18,12 @@ type Box struct {
 const maxChildren = 200
 
 // VBox makes a column. What is no widget is shown as it is now.
-func (m *Manager) VBox(children ...display.Value) *Box { return m.box("VBox", "\n", children) }
+func (m *Manager) VBox(children ...any) *Box { return m.box("VBox", "\n", children) }
 
 // HBox makes a row. What is no widget is shown as it is now.
-func (m *Manager) HBox(children ...display.Value) *Box { return m.box("HBox", "  ", children) }
+func (m *Manager) HBox(children ...any) *Box { return m.box("HBox", "  ", children) }
 
-func (m *Manager) box(kind, between string, children []display.Value) *Box {
+func (m *Manager) box(kind, between string, children []any) *Box {
 	switch n := len(children); {
 	case n == 0:
 		fail(kind, errors.New("want something to show, got nothing"))
@@ -32,12 +32,12 @@ func (m *Manager) box(kind, between string, children []display.Value) *Box {
 	}
 	b := &Box{}
 	references := []string{}
-	for i, c := range children {
+	for _, c := range children {
 		w, ok := c.(Widget)
 		if !ok {
 			shown, ok := display.Of(c)
 			if !ok {
-				fail(kind, fmt.Errorf("value %d: want one to show, got nil", i))
+				shown = display.Text(fmt.Sprint(c))
 			}
 			o := m.Output()
 			s := rendered(shown, "")

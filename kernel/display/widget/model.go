@@ -70,7 +70,7 @@ func (m *Manager) newModel(module, kind, style string, state map[string]any) *mo
 	if style != "" {
 		s := m.bare(controls, "2.0.0", style+"StyleModel", base, "2.0.0", "StyleView")
 		// The front ends cut a description of more than some 90 pixels.
-		if title, _ := state["description"].(string); utf8.RuneCountInString(title) > 11 && style != "Button" {
+		if title, _ := state["description"].(string); utf8.RuneCountInString(title) > 9 && style != "Button" {
 			s.state["description_width"] = "initial"
 		}
 		w.part("style", s)
