@@ -63,7 +63,9 @@ func (m *Manager) box(kind, between string, children []any) *Box {
 		markup := `<div style="` + style + `">`
 		for _, c := range b.children {
 			text, m := c.forms()
-			texts = append(texts, text)
+			if text != "" {
+				texts = append(texts, text)
+			}
 			markup += m
 		}
 		return strings.Join(texts, between), markup + "</div>"
