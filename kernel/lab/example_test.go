@@ -21,12 +21,14 @@ func (n near) Call(ctx context.Context, method string, params any, event func(js
 	return n.server.Call(ctx, method, data, event)
 }
 
+func fakeEngine(context.Context) (Engine, error) {
+	return Engine{Rig: &fakeRig{}, Tokenizer: byteTokens{}}, nil
+}
+
 // The two halves together. The calls of lab are what cells write, there without
 // the lab in front.
 func Example() {
-	server := NewServer(func(context.Context) (Engine, error) {
-		return Engine{Rig: &fakeRig{}, Tokenizer: byteTokens{}}, nil
-	})
+	server := NewServer(fakeEngine)
 	defer server.Close()
 	lab := New(near{&host{}, server})
 
