@@ -171,6 +171,7 @@ func (w *model) put(wait time.Duration, f func(state map[string]any) (changed []
 		})
 	}
 	w.mu.Unlock()
+	w.manager.use(w)
 	if atOnce {
 		w.flush()
 	}
@@ -223,7 +224,6 @@ func (w *model) flush() {
 		w.credit()
 		w.budget -= 1 + float64(len(data))/(32<<10)
 		w.mu.Unlock()
-		w.manager.use(w)
 		w.manager.host.Comm(Message{Type: "comm_msg", ID: w.id, Data: data})
 	}
 	w.update()

@@ -136,52 +136,60 @@ func TestWrongValues(t *testing.T) {
 
 // A slow callback sees the latest value, and no two run at once.
 func TestOnChange(t *testing.T) {
-	f := newFront(t)
-	n := f.manager.IntSlider("n", 0, 100, 0)
-	f.show(n)
-	begun, goOn := make(chan int), make(chan bool)
-	n.OnChange(func(v int) {
-		begun <- v
-		<-goOn
-	})
-	f.set(n, `{"value":1}`)
-	if v := <-begun; v != 1 {
-		t.Errorf("first %d", v)
-	}
-	for v := 2; v < 50; v++ {
-		f.set(n, fmt.Sprintf(`{"value":%d}`, v))
-	}
-	n.Set(99)
-	goOn <- true
-	if v := <-begun; v != 99 {
-		t.Errorf("after the burst %d", v)
-	}
-	goOn <- true
-	f.manager.Wait()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFront(t)
+		n := f.manager.IntSlider("n", 0, 100, 0)
+		f.show(n)
+		begun, goOn := make(chan int), make(chan bool)
+		n.OnChange(func(v int) {
+			begun <- v
+			<-goOn
+		})
+		f.set(n, `{"value":1}`)
+		if v := <-begun; v != 1 {
+			t.Errorf("first %d", v)
+		}
+		for v := 2; v < 50; v++ {
+			f.set(n, fmt.Sprintf(`{"value":%d}`, v))
+		}
+		n.Set(99)
+		synctest.Wait()
+		select {
+		case v := <-begun:
+			t.Errorf("a call with %d while another runs", v)
+		default:
+		}
+		goOn <- true
+		if v := <-begun; v != 99 {
+			t.Errorf("after the burst %d", v)
+		}
+		goOn <- true
+		f.manager.Wait()
 
-	// Panics and ended goroutines are not the end of calls.
-	n.OnChange(func(v int) { panic(v) })
-	f.set(n, `{"value":5}`)
-	f.manager.Wait()
-	n.OnChange(func(int) { runtime.Goexit() })
-	f.set(n, `{"value":6}`)
-	f.manager.Wait()
-	n.OnChange(func(v int) {
-		if v < 9 {
-			n.Set(v + 1)
+		// Panics and ended goroutines are not the end of calls.
+		n.OnChange(func(v int) { panic(v) })
+		f.set(n, `{"value":5}`)
+		f.manager.Wait()
+		n.OnChange(func(int) { runtime.Goexit() })
+		f.set(n, `{"value":6}`)
+		f.manager.Wait()
+		n.OnChange(func(v int) {
+			if v < 9 {
+				n.Set(v + 1)
+			}
+		})
+		f.set(n, `{"value":7}`)
+		f.manager.Wait()
+		if n.Value() != 9 {
+			t.Errorf("a callback that sets its own widget: %d", n.Value())
+		}
+		n.OnChange(nil)
+		f.set(n, `{"value":1}`)
+		f.manager.Wait()
+		if d := cmp.Diff([]any{5}, f.cell.panics); d != "" {
+			t.Error(d)
 		}
 	})
-	f.set(n, `{"value":7}`)
-	f.manager.Wait()
-	if n.Value() != 9 {
-		t.Errorf("a callback that sets its own widget: %d", n.Value())
-	}
-	n.OnChange(nil)
-	f.set(n, `{"value":1}`)
-	f.manager.Wait()
-	if d := cmp.Diff([]any{5}, f.cell.panics); d != "" {
-		t.Error(d)
-	}
 }
 
 func TestButton(t *testing.T) {
