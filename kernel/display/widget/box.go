@@ -3,6 +3,7 @@ package widget
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"deltafin/kernel/display"
@@ -32,7 +33,10 @@ func (m *Manager) box(kind, between string, children []any) *Box {
 	}
 	b := &Box{}
 	references := []string{}
-	for _, c := range children {
+	for i, c := range children {
+		if v := reflect.ValueOf(c); v.Kind() == reflect.Pointer && v.IsNil() {
+			fail(kind, fmt.Errorf("value %d: want one to show, got a nil %T", i, c))
+		}
 		w, ok := c.(Widget)
 		if !ok {
 			shown, ok := display.Of(c)

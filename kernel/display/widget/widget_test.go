@@ -487,6 +487,7 @@ func TestErrors(t *testing.T) {
 		"Dropdown: options: want at most 65536 bytes, got 65537": func() { m.Dropdown("", long) },
 		`Set: want one of ["a" "b"], got "c"`:                    func() { m.Dropdown("", "a", "b").Set("c") },
 		"Set: value: want at most 65536 bytes, got 65537":        func() { m.Label("").Set(long) },
+		"HBox: value 1: want one to show, got a nil *widget.Int": func() { m.HBox(1, (*Int)(nil)) },
 		"VBox: want something to show, got nothing":              func() { m.VBox() },
 		"HBox: want at most 200 values, got 201":                 func() { m.HBox(make([]any, 201)...) },
 	} {
