@@ -28,7 +28,8 @@ type child struct {
 	made     made
 	ballast  []byte
 
-	labels sync.Map // unsafe.Pointer of a goroutine's label → *cellOutput
+	labels   sync.Map // unsafe.Pointer of a goroutine's label → *cellOutput
+	captures sync.Map // likewise → capture, for those whose output goes elsewhere
 
 	mu      sync.Mutex
 	serial  uint64
@@ -140,6 +141,12 @@ func (c *child) current() *cellOutput {
 func (c *child) mark(o *cellOutput) {
 	o.label = setLabel(o.id)
 	c.labels.Store(o.label.pointer, o)
+}
+
+// unmark forgets o's mark, which no goroutine but the calling one has.
+func (c *child) unmark(o *cellOutput) {
+	c.labels.Delete(o.label.pointer)
+	clearLabel()
 }
 
 func (c *child) take(f frame) {
@@ -306,7 +313,7 @@ func (c *child) answer(o *cellOutput, f frame) (v any, e *kernel.CellError) {
 		switch {
 		case c.bindings.Comm != nil:
 			c.mark(o)
-			defer clearLabel()
+			defer c.unmark(o)
 			c.bindings.Comm(o.ctx, m, o)
 		case m.Type == "comm_open":
 			// Nobody has this target.

@@ -258,7 +258,8 @@ func (h *Host) Comm(ctx context.Context, m kernel.CommMessage, out kernel.Output
 		return
 	}
 	id := h.next()
-	p.begin(id, out)
+	run := p.begin(id, out)
+	defer p.finish(id)
 	answer := p.ask(id)
 	defer p.forget(id)
 	var fe *FrameError
@@ -267,6 +268,7 @@ func (h *Host) Comm(ctx context.Context, m kernel.CommMessage, out kernel.Output
 		return
 	}
 	p.await(ctx, id, answer)
+	run.drain()
 }
 
 // OpenSubshell begins an evaluation context beside the main one.

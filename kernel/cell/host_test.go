@@ -108,6 +108,8 @@ func testBindings() Bindings {
 				"Failure":  reflect.ValueOf((*Failure)(nil)),
 				"Sheet":    reflect.ValueOf(func() display.Bundle { return display.Markdown("*sheet*") }),
 				"RawWrite": reflect.ValueOf(func(text string) { rawWrite(text) }),
+				"Keep":     reflect.ValueOf(func() *Keep { return &Keep{session: s} }),
+				"Beside":   reflect.ValueOf(func(f func()) { beside(s.Guard(f)) }),
 			}
 		},
 		Docs: map[string]Doc{

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -199,6 +200,17 @@ func (p *process) begin(id uint64, out kernel.Output) *cellRun {
 		p.order = p.order[1:]
 	}
 	return run
+}
+
+// finish ends what begin began, of a request whose goroutines have ended, so that it
+// takes no ended cell's place.
+func (p *process) finish(id uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.cells, id)
+	if i := slices.Index(p.order, id); i >= 0 {
+		p.order = slices.Delete(p.order, i, i+1)
+	}
 }
 
 func (p *process) cell(id uint64) *cellRun {

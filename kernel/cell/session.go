@@ -51,9 +51,21 @@ func (s *Session) Call(ctx context.Context, method string, params any, event fun
 	return s.child.call(ctx, method, params, event)
 }
 
-// Output is the output of the cell that the calling goroutine belongs to, or of
-// the latest cell where it belongs to none.
-func (s *Session) Output() kernel.Output { return s.child.current() }
+// Output is where the calling goroutine shows things: what Capture put there, or the
+// output of the cell that it belongs to.
+func (s *Session) Output() kernel.Output { return s.child.shows() }
+
+// Cell is the output of the cell that the calling goroutine belongs to, or of the
+// latest cell where it belongs to none, past any Capture.
+func (s *Session) Cell() kernel.Output { return s.child.current() }
+
+// Capture runs f; what f and goroutines that it starts print and show goes to to,
+// which is comparable. They belong to the cell as before.
+func (s *Session) Capture(to kernel.Output, f func()) { s.child.captured(to, f) }
+
+// Guard makes f run as a part of the cell that the calling goroutine belongs to, on
+// whatever goroutine it is called: a panic of f's is the cell's.
+func (s *Session) Guard(f func()) func() { return s.child.guard(f) }
 
 // Context is cancelled when the cell that the calling goroutine belongs to is
 // interrupted.
@@ -81,6 +93,8 @@ type cellOutput struct {
 	room    sync.Cond
 	flying  int               // bytes that the parent has not shown yet
 	partial map[string][]byte // an incomplete rune at the end of a stream
+
+	captures map[kernel.Output]label // what marks the goroutines whose output goes elsewhere
 }
 
 var _ kernel.Output = (*cellOutput)(nil)
@@ -322,7 +336,7 @@ type streamWriter struct {
 }
 
 func (w streamWriter) Write(b []byte) (int, error) {
-	w.child.current().Stream(w.name, string(b))
+	w.child.shows().Stream(w.name, string(b))
 	return len(b), nil
 }
 

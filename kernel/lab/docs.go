@@ -8,6 +8,7 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"reflect"
 	"strings"
 )
 
@@ -17,7 +18,7 @@ type Doc struct {
 	Doc       string // the doc comment, plain text
 }
 
-//go:embed lab.go generate.go message.go trace.go stats.go tokens.go model.go show.go
+//go:embed lab.go generate.go message.go trace.go stats.go tokens.go model.go show.go widgets.go
 var source embed.FS
 
 // figures.json documents the exported types of the packages below this one, whose
@@ -54,8 +55,10 @@ func Docs() map[string]Doc {
 	}
 	types := map[string]string{}
 	exports := (&Lab{}).Exports()
-	for name := range exports {
-		types[name] = name
+	for name, v := range exports {
+		if v.Kind() == reflect.Pointer { // the others may have the name of a type that cells don't see
+			types[name] = name
+		}
 	}
 	types["Lab"] = "" // its methods are the functions
 	own, err := document(fset, files, "deltafin/kernel/lab", types)

@@ -26,6 +26,10 @@ func TestFigures(t *testing.T) {
 		"rig":      {"Stats": "GenerationStats", "ModelInfo": "ModelInfo", "MemoryMap": "MemoryMap", "TokenProb": "TokenProb", "Finish": "Finish"},
 		"prefetch": {"Stats": "Stats", "LayerStats": "LayerStats"},
 		"trace":    {"Trace": "Routes", "Load": "Load"},
+		"kernel/display/widget": {
+			"Int": "IntWidget", "Float": "FloatWidget", "Bool": "BoolWidget", "Choice": "ChoiceWidget",
+			"Text": "TextWidget", "Button": "ButtonWidget", "Output": "OutputWidget", "Box": "BoxWidget",
+		},
 	} {
 		names, err := filepath.Glob(filepath.Join("..", "..", path, "*.go"))
 		if err != nil || len(names) == 0 {
@@ -107,8 +111,13 @@ func TestDocs(t *testing.T) {
 			t.Errorf("%s is documented and not exported", name)
 		}
 	}
+	if d := docs["Output"]; d.Signature != "Output() *widget.Output" { // there is a type of this name too
+		t.Errorf("Output: %+v", d)
+	}
 	for name, want := range map[string]Doc{
 		"Tokenize":                    {"Tokenize(text string) Tokens", "Tokenize cuts a text into the model's tokens. Special tokens written in the text\nare text."},
+		"Label":                       {"Label(text string) *widget.Text", "Label is a text that Set changes."},
+		"ChoiceWidget.Value":          {"Value() string", "Value is the chosen text."},
 		"Params.Seed":                 {"Seed uint64", "the same seed gives the same text"},
 		"Generation.Reply":            {"Reply(text string, p ...Params) *Generation", "Reply continues a chat with what the user says next. The settings are the\nchat's, unless others are given."},
 		"GenerationStats.TTFTSeconds": {"TTFTSeconds float64", "from the request to the first new token; 0 without one"},

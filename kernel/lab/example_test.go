@@ -8,12 +8,11 @@ import (
 
 // near is a Session beside its Server, in one process.
 type near struct {
+	*host
 	server *Server
-	out    Output
 }
 
 func (n near) Context() context.Context { return context.Background() }
-func (n near) Output() Output           { return n.out }
 func (n near) Call(ctx context.Context, method string, params any, event func(json.RawMessage)) (json.RawMessage, error) {
 	data, err := json.Marshal(params)
 	if err != nil {
@@ -22,14 +21,16 @@ func (n near) Call(ctx context.Context, method string, params any, event func(js
 	return n.server.Call(ctx, method, data, event)
 }
 
+func fakeEngine(context.Context) (Engine, error) {
+	return Engine{Rig: &fakeRig{}, Tokenizer: byteTokens{}}, nil
+}
+
 // The two halves together. The calls of lab are what cells write, there without
 // the lab in front.
 func Example() {
-	server := NewServer(func(context.Context) (Engine, error) {
-		return Engine{Rig: &fakeRig{}, Tokenizer: byteTokens{}}, nil
-	})
+	server := NewServer(fakeEngine)
 	defer server.Close()
-	lab := New(near{server, &recorder{}})
+	lab := New(near{&host{}, server})
 
 	g := lab.Generate("Once upon a time", Params{MaxTokens: 5})
 	fmt.Println(g.Text, g.Finish)

@@ -15,6 +15,7 @@ import (
 
 	"deltafin/engine/xtml"
 	"deltafin/kernel/display"
+	"deltafin/kernel/display/widget"
 	"deltafin/prefetch"
 	"deltafin/rig"
 	"deltafin/trace"
@@ -220,11 +221,64 @@ func (r *recorder) Input(_ context.Context, prompt string, password bool) (strin
 	return fmt.Sprintf("%s%s%t", r.input, prompt, password), r.inputErr
 }
 
+// host is the cell of a test: its output, and what widgets need.
+type host struct {
+	out *recorder // nil keeps nothing
+
+	mu    sync.Mutex
+	to    widget.Sink // set by Capture, for all goroutines
+	comms []widget.Message
+}
+
+func (h *host) Cell() widget.Sink {
+	if h.out == nil {
+		return &recorder{}
+	}
+	return h.out
+}
+
+func (h *host) Output() Output {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.to != nil {
+		return captured{h.to, h.out}
+	}
+	return h.Cell().(*recorder)
+}
+
+func (h *host) Comm(m widget.Message) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.comms = append(h.comms, m)
+}
+
+func (h *host) Capture(to widget.Sink, f func()) {
+	h.mu.Lock()
+	h.to = to
+	h.mu.Unlock()
+	f()
+	h.mu.Lock()
+	h.to = nil
+	h.mu.Unlock()
+}
+
+func (h *host) Guard(f func()) func() { return f }
+
+// captured is a cell's output, of which what is shown goes elsewhere.
+type captured struct {
+	widget.Sink
+	cell *recorder
+}
+
+func (c captured) Input(ctx context.Context, prompt string, password bool) (string, error) {
+	return c.cell.Input(ctx, prompt, password)
+}
+
 // pipeSession carries one call at a time over two pipes of JSON, as the kernel's
 // and the child's process do.
 type pipeSession struct {
+	*host
 	ctx  context.Context
-	out  *recorder
 	to   *json.Encoder
 	from *json.Decoder
 	mu   sync.Mutex // one call at a time
@@ -237,7 +291,6 @@ type frame struct {
 }
 
 func (p *pipeSession) Context() context.Context { return p.ctx }
-func (p *pipeSession) Output() Output           { return p.out }
 
 func (p *pipeSession) write(f frame) error {
 	p.send.Lock()
@@ -325,7 +378,7 @@ func start(t testing.TB, f *fakeRig) (*Lab, *recorder, context.CancelFunc) {
 	serving.Go(func() { serve(s, serverIn, serverOut) })
 	ctx, cancel := context.WithCancel(context.Background())
 	out := &recorder{}
-	session := &pipeSession{ctx: ctx, out: out, to: json.NewEncoder(childOut), from: json.NewDecoder(childIn)}
+	session := &pipeSession{host: &host{out: out}, ctx: ctx, to: json.NewEncoder(childOut), from: json.NewDecoder(childIn)}
 	l := New(session)
 	l.now = f.clock.now
 	t.Cleanup(func() {

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"deltafin/kernel/display"
+	"deltafin/kernel/display/widget"
 	"deltafin/prefetch"
 	"deltafin/rig"
 	"deltafin/trace"
@@ -45,6 +46,8 @@ type Session interface {
 	Context() context.Context
 	// Output is where the cell of the calling goroutine shows things.
 	Output() Output
+	// What widgets need of it.
+	widget.Host
 }
 
 // Output takes what a cell shows while it runs. Display with an id can be changed
@@ -61,6 +64,7 @@ type Output interface {
 // goroutine.
 type Lab struct {
 	session Session
+	widgets *widget.Manager
 	now     func() time.Time
 
 	mu   sync.Mutex
@@ -71,7 +75,7 @@ type Lab struct {
 }
 
 // New makes the functions of one session.
-func New(s Session) *Lab { return &Lab{session: s, now: time.Now} }
+func New(s Session) *Lab { return &Lab{session: s, widgets: widget.NewManager(s), now: time.Now} }
 
 // call runs a method of the server and decodes its result. It panics with an
 // *Error in the name of the function fn when that fails.
@@ -124,6 +128,9 @@ func (l *Lab) Exports() map[string]reflect.Value {
 		"Model": l.Model, "Memory": l.Memory, "Reset": l.Reset,
 		"Display": l.Display, "Show": l.Show, "ClearOutput": l.ClearOutput, "HTML": l.HTML, "Markdown": l.Markdown, "Image": l.Image, "Table": l.Table, "Bars": l.Bars, "Lines": l.Lines,
 		"Progress": l.Progress, "Input": l.Input, "Password": l.Password,
+		"IntSlider": l.IntSlider, "FloatSlider": l.FloatSlider, "IntProgress": l.IntProgress, "FloatProgress": l.FloatProgress,
+		"Checkbox": l.Checkbox, "Dropdown": l.Dropdown, "Text": l.Text, "Button": l.Button, "Label": l.Label, "LiveHTML": l.LiveHTML,
+		"Output": l.Output, "VBox": l.VBox, "HBox": l.HBox,
 	} {
 		exports[name] = reflect.ValueOf(f)
 	}
@@ -133,6 +140,8 @@ func (l *Lab) Exports() map[string]reflect.Value {
 		"Trace": (*Trace)(nil), "TraceDiff": (*TraceDiff)(nil), "LayerValues": (*LayerValues)(nil), "Load": (*trace.Load)(nil), "Loads": (*Loads)(nil),
 		"Stats": (*Stats)(nil), "Token": (*Token)(nil), "Tokens": (*Tokens)(nil), "Distribution": (*Distribution)(nil), "TokenProb": (*rig.TokenProb)(nil),
 		"ModelInfo": (*ModelInfo)(nil), "MemoryMap": (*MemoryMap)(nil), "ProgressBar": (*ProgressBar)(nil), "Shown": (*Shown)(nil), "Bundle": (*display.Bundle)(nil),
+		"IntWidget": (*widget.Int)(nil), "FloatWidget": (*widget.Float)(nil), "BoolWidget": (*widget.Bool)(nil), "ChoiceWidget": (*widget.Choice)(nil),
+		"TextWidget": (*widget.Text)(nil), "ButtonWidget": (*widget.Button)(nil), "OutputWidget": (*widget.Output)(nil), "BoxWidget": (*widget.Box)(nil),
 		"Error": (*Error)(nil),
 	} {
 		exports[name] = reflect.ValueOf(t)

@@ -340,7 +340,7 @@ func TestPrefetchStats(t *testing.T) {
 // Every count is in the answer to one of the calls that run at once.
 func TestPrefetchStatsAtOnce(t *testing.T) {
 	var calls atomic.Int64
-	l := New(counting{&calls})
+	l := New(counting{calls: &calls})
 	var sum atomic.Int64
 	var wg sync.WaitGroup
 	for range 8 {
@@ -361,10 +361,12 @@ func TestPrefetchStatsAtOnce(t *testing.T) {
 }
 
 // counting is a session whose statistics have one more row with each call.
-type counting struct{ calls *atomic.Int64 }
+type counting struct {
+	*host
+	calls *atomic.Int64
+}
 
 func (c counting) Context() context.Context { return context.Background() }
-func (c counting) Output() Output           { return nil }
 func (c counting) Call(context.Context, string, any, func(json.RawMessage)) (json.RawMessage, error) {
 	n := c.calls.Add(1)
 	runtime.Gosched() // another call may answer first

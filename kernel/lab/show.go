@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"deltafin/kernel/display"
+	"deltafin/kernel/display/widget"
 )
 
 // displayID is a new id, unique among the notebook's.
@@ -17,7 +18,7 @@ func (l *Lab) displayID(of string) string { return of + "-" + rand.Text() }
 // Display shows a value now, in its richest form, as a cell's last value is shown.
 func (l *Lab) Display(values ...any) {
 	for _, v := range values {
-		l.session.Output().Display(bundleOf(v), "")
+		l.session.Output().Display(bundleOf(v), widget.DisplayID(v))
 	}
 }
 
