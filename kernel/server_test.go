@@ -249,6 +249,7 @@ func TestErrorAbortsQueue(t *testing.T) {
 			}
 			info := k.send(c, kernel.Shell, "kernel_info_request", map[string]any{}, "")
 			k.request(c, kernel.Control, "kernel_info_request", nil) // so that the others have come too
+			equal(t, "a request that runs no cell", k.wait(info).Status(), "ok")
 			close(k.fake.gate(gate))
 			equal(t, "failing cell", k.wait(failing).Status(), "error")
 			want, kinds := "ok", []string{"busy", "execute_input", "stream", "idle"}
@@ -259,7 +260,6 @@ func TestErrorAbortsQueue(t *testing.T) {
 				equal(t, "queued cell", k.wait(x).Status(), want)
 				equal(t, "its iopub", x.Kinds(), kinds)
 			}
-			equal(t, "a request that runs no cell", k.wait(info).Status(), "ok")
 			equal(t, "later cell", k.run(c, "print ran").Stream("stdout"), "ran\n")
 		}
 	})
