@@ -855,6 +855,20 @@ func TestCellAfterInterrupt(t *testing.T) {
 	equal(t, "later cell", k.wait(later).Stream("stdout"), "ran\n")
 }
 
+// So does what it sends after the reply of a cell that a signal interrupted.
+func TestCellAfterSignal(t *testing.T) {
+	k := start(t, "memory", kernel.Options{})
+	c := k.client(kerneltest.Options{})
+	for range 20 {
+		x := k.begin(c, "block", "")
+		done := make(chan struct{})
+		go func() { defer close(done); k.server.Interrupt() }()
+		equal(t, "interrupted cell", k.wait(x).Content()["ename"], "interrupted")
+		equal(t, "next cell", k.run(c, "print ran").Stream("stdout"), "ran\n")
+		<-done
+	}
+}
+
 // TestPayload: what the front end is to do comes with the reply.
 func TestPayload(t *testing.T) {
 	k := start(t, "memory", kernel.Options{})

@@ -94,6 +94,9 @@ func (sh *shell) run(ctx context.Context) {
 		sh.cancel = func() { cancel(); interrupt() }
 		r.over = func() {
 			sh.mu.Lock()
+			for sh.settling > 0 { // what is sent after the reply is to run
+				sh.change.Wait()
+			}
 			sh.cancel = nil
 			sh.mu.Unlock()
 		}
@@ -182,6 +185,7 @@ func (sh *shell) interrupt() bool {
 	sh.server.settleAborts()
 	sh.mu.Lock()
 	sh.settling--
+	sh.change.Broadcast()
 	sh.aborted = sh.server.received.Load()
 	sh.mu.Unlock()
 	return true
