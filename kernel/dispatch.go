@@ -42,7 +42,8 @@ type where int
 const (
 	inTurn   where = iota // its channel's or subshell's, in the order of arrival
 	apart                 // its own: may take long, and nothing is in order with it
-	aside                 // that of the questions: a running cell doesn't keep them waiting
+	aside                 // that of the questions to the server: nothing keeps them waiting
+	asked                 // that of the questions to the interpreter: a running cell doesn't keep them waiting
 	withComm              // that of the comms: in the order of arrival, beside a running cell
 )
 
@@ -53,8 +54,8 @@ func handlers() map[string]handler {
 	return map[string]handler{
 		"kernel_info_request":     {both, aside, (*Server).kernelInfo},
 		"execute_request":         {shell, inTurn, (*Server).execute},
-		"complete_request":        {shell, aside, settled((*Server).complete)},
-		"inspect_request":         {shell, aside, settled((*Server).inspect)},
+		"complete_request":        {shell, asked, settled((*Server).complete)},
+		"inspect_request":         {shell, asked, settled((*Server).inspect)},
 		"is_complete_request":     {shell, aside, (*Server).isComplete},
 		"history_request":         {shell, aside, settled((*Server).historyRequest)},
 		"comm_info_request":       {both, withComm, (*Server).commInfo},
@@ -160,11 +161,17 @@ func (s *Server) replyError(r *request, name string, err error) {
 // sees what the cell did, and one that it sends during a long cell is answered at once.
 const settle = 4 * time.Millisecond
 
+// answerWithin bounds how long the interpreter may think about one question, since the
+// next ones wait.
+const answerWithin = 5 * time.Second
+
 func settled(run func(*Server, context.Context, *request) (any, error)) func(*Server, context.Context, *request) (any, error) {
 	return func(s *Server, ctx context.Context, r *request) (any, error) {
 		if sh := s.shell(r.Header.SubshellID); sh != nil {
-			sh.wait(r.seq, settle-sh.since())
+			sh.wait(ctx, r.seq, settle-sh.since())
 		}
+		ctx, cancel := context.WithTimeout(ctx, answerWithin)
+		defer cancel()
 		return run(s, ctx, r)
 	}
 }

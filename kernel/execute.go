@@ -14,6 +14,18 @@ import (
 // before it could know of the error: they may be a moment behind on their way.
 const abortSettle = 2 * time.Millisecond
 
+// settleAborts waits until no request has come for abortSettle, for at most ten times
+// as long: a front end that runs a whole notebook sends a hundred.
+func (s *Server) settleAborts() {
+	for range 10 {
+		n := s.received.Load()
+		time.Sleep(abortSettle)
+		if s.received.Load() == n {
+			return
+		}
+	}
+}
+
 // execute runs a cell: execute_input, its outputs, its error, and the reply.
 func (s *Server) execute(ctx context.Context, r *request) (any, error) {
 	var q struct {
@@ -70,10 +82,9 @@ func (s *Server) execute(ctx context.Context, r *request) (any, error) {
 	if store && result != "" {
 		s.history.output(entry, result)
 	}
-	if failed != nil && stopOnError {
-		if ctx.Err() == nil { // stopping an interrupted one took as long
-			time.Sleep(abortSettle)
-		}
+	// What was sent after an interrupt runs: the cells that it aborts are known already.
+	if failed != nil && stopOnError && ctx.Err() == nil {
+		s.settleAborts()
 		if sh := s.shell(cell.Subshell); sh != nil {
 			sh.abort(s.received.Load())
 		}

@@ -31,6 +31,7 @@ import (
 //	panic             panic in the interpreter
 //	block             wait for an interrupt
 //	await GATE        wait until the test opens the gate, or an interrupt
+//	stubborn GATE     wait for an interrupt, then until the test opens the gate
 //	late GATE TEXT    print TEXT from a goroutine once the gate is open
 //	input PROMPT      ask and print the answer; password PROMPT too
 //	comm ID TARGET    open a comm from the kernel
@@ -134,6 +135,10 @@ func (f *fake) Execute(ctx context.Context, cell kernel.Cell, out kernel.Output)
 			case <-ctx.Done():
 				return interrupted()
 			}
+		case "stubborn":
+			<-ctx.Done()
+			<-f.gate(rest)
+			return interrupted()
 		case "late":
 			f.wg.Go(func() {
 				<-f.gate(first)
@@ -162,6 +167,9 @@ func (f *fake) Evaluate(ctx context.Context, subshell, expression string) (displ
 }
 
 func (f *fake) Complete(ctx context.Context, code string, cursor int) kernel.Completions {
+	if code == "hang" {
+		<-f.gate("hang")
+	}
 	return kernel.Completions{Start: 0, End: cursor, Matches: []kernel.Completion{{Text: fmt.Sprint("upto", cursor), Type: "function", Signature: "f()"}}}
 }
 

@@ -132,6 +132,8 @@ func (s *Server) receive(ch Channel, from Conn, connection int, identity string,
 		}
 	case aside:
 		sh = s.asides
+	case asked:
+		sh = s.questions
 	case withComm:
 		sh = s.commQueue
 	}

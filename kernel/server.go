@@ -49,7 +49,8 @@ type Server struct {
 	comms       comms
 	history     *history
 	control     *shell // runs the requests of the control channel
-	asides      *shell // runs the questions that needn't wait for a cell
+	asides      *shell // runs the questions that the server answers by itself
+	questions   *shell // runs those to the interpreter that needn't wait for a cell
 	commQueue   *shell // runs the comm messages
 	replays     replays
 	noise       limiter
@@ -119,7 +120,7 @@ func Listen(o Options) (*Server, error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.control, s.shells[""] = s.newShell("control"), s.newShell("")
-	s.asides, s.commQueue = s.newShell("aside"), s.newShell("comm")
+	s.asides, s.questions, s.commQueue = s.newShell("aside"), s.newShell("question"), s.newShell("comm")
 	s.iopub = &broadcaster{welcome: s.welcome, log: s.drop, subscribers: map[*subscriber]struct{}{}}
 	for ch := range channels {
 		s.routers[ch] = newRouter()
@@ -176,7 +177,7 @@ const (
 // Serve answers front ends until a shutdown_request, the parent's death, or the end
 // of ctx. It closes the Interpreter and returns when all is stopped.
 func (s *Server) Serve(ctx context.Context) error {
-	for _, sh := range []*shell{s.shell(""), s.control, s.asides, s.commQueue} {
+	for _, sh := range []*shell{s.shell(""), s.control, s.asides, s.questions, s.commQueue} {
 		s.wg.Go(func() { sh.run(s.ctx) })
 	}
 	s.wg.Go(func() { s.flusher.run(s.ctx.Done()) })
@@ -203,7 +204,7 @@ func (s *Server) Serve(ctx context.Context) error {
 func (s *Server) close() error {
 	s.cancel()
 	s.mu.Lock()
-	shells := []*shell{s.control, s.asides, s.commQueue}
+	shells := []*shell{s.control, s.asides, s.questions, s.commQueue}
 	for _, sh := range s.shells {
 		shells = append(shells, sh)
 	}

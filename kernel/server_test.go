@@ -249,6 +249,7 @@ func TestErrorAbortsQueue(t *testing.T) {
 			}
 			info := k.send(c, kernel.Shell, "kernel_info_request", map[string]any{}, "")
 			k.request(c, kernel.Control, "kernel_info_request", nil) // so that the others have come too
+			equal(t, "a request that runs no cell", k.wait(info).Status(), "ok")
 			close(k.fake.gate(gate))
 			equal(t, "failing cell", k.wait(failing).Status(), "error")
 			want, kinds := "ok", []string{"busy", "execute_input", "stream", "idle"}
@@ -259,7 +260,6 @@ func TestErrorAbortsQueue(t *testing.T) {
 				equal(t, "queued cell", k.wait(x).Status(), want)
 				equal(t, "its iopub", x.Kinds(), kinds)
 			}
-			equal(t, "a request that runs no cell", k.wait(info).Status(), "ok")
 			equal(t, "later cell", k.run(c, "print ran").Stream("stdout"), "ran\n")
 		}
 	})
@@ -793,6 +793,80 @@ func TestCellSeesEarlierComms(t *testing.T) {
 	k.wait(cell)
 	equal(t, "comm_msg", moved.Kinds(), []string{"busy", "comm_msg", "idle"})
 	equal(t, "cell", cell.Stream("stdout"), "x\n")
+}
+
+// An interpreter that doesn't answer one question keeps none waiting that the server
+// answers by itself.
+func TestQuestionThatHangs(t *testing.T) {
+	k := start(t, "memory", kernel.Options{})
+	c := k.client(kerneltest.Options{})
+	hung := k.send(c, kernel.Shell, "complete_request", map[string]any{"code": "hang", "cursor_pos": 4}, "")
+	if err := hung.Until(k.ctx, func(outputs []*wire.Message) bool { return len(outputs) == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	for _, ch := range []kernel.Channel{kernel.Shell, kernel.Control} {
+		equal(t, "kernel_info", k.request(c, ch, "kernel_info_request", nil)["status"], "ok")
+	}
+	equal(t, "is_complete", k.request(c, kernel.Shell, "is_complete_request", map[string]any{"code": "x"})["status"], "complete")
+	equal(t, "history", k.request(c, kernel.Shell, "history_request", map[string]any{"hist_access_type": "tail", "n": 1})["status"], "ok")
+	close(k.fake.gate("hang"))
+	equal(t, "complete", k.wait(hung).Status(), "ok")
+}
+
+// A comm message whose handling doesn't end is interrupted, with and without a cell that
+// waits for it.
+func TestInterruptOfComm(t *testing.T) {
+	k := start(t, "memory", kernel.Options{})
+	c := k.client(kerneltest.Options{})
+	k.run(c, "comm w1 widget")
+	for _, cell := range []bool{false, true} {
+		stuck := k.send(c, kernel.Shell, "comm_msg", map[string]any{"comm_id": "w1", "data": map[string]any{"Await": "never"}}, "")
+		if err := stuck.Until(k.ctx, func(outputs []*wire.Message) bool { return len(outputs) == 1 }); err != nil {
+			t.Fatal(err)
+		}
+		var waits *kerneltest.Exchange
+		if cell {
+			waits = k.send(c, kernel.Shell, "execute_request", kerneltest.Cell("block"), "")
+		}
+		for len(stuck.Kinds()) < 3 { // it counts as stuck after a while
+			k.request(c, kernel.Control, "interrupt_request", nil)
+		}
+		if cell {
+			k.wait(waits)
+		}
+		equal(t, "next cell", k.run(c, "print ran").Stream("stdout"), "ran\n")
+	}
+}
+
+// What a front end sends after the reply to its interrupt runs, also when the
+// interrupted cell takes its time to end.
+func TestCellAfterInterrupt(t *testing.T) {
+	k := start(t, "memory", kernel.Options{})
+	c := k.client(kerneltest.Options{})
+	x := k.begin(c, "stubborn gate", "")
+	queued := k.send(c, kernel.Shell, "execute_request", kerneltest.Cell("print ran"), "")
+	k.request(c, kernel.Shell, "kernel_info_request", nil)
+	k.request(c, kernel.Control, "interrupt_request", nil)
+	later := k.send(c, kernel.Shell, "execute_request", kerneltest.Cell("print ran"), "")
+	k.request(c, kernel.Shell, "kernel_info_request", nil)
+	close(k.fake.gate("gate"))
+	equal(t, "interrupted cell", k.wait(x).Content()["ename"], "interrupted")
+	equal(t, "queued cell", k.wait(queued).Status(), "aborted")
+	equal(t, "later cell", k.wait(later).Stream("stdout"), "ran\n")
+}
+
+// So does what it sends after the reply of a cell that a signal interrupted.
+func TestCellAfterSignal(t *testing.T) {
+	k := start(t, "memory", kernel.Options{})
+	c := k.client(kerneltest.Options{})
+	for range 20 {
+		x := k.begin(c, "block", "")
+		done := make(chan struct{})
+		go func() { defer close(done); k.server.Interrupt() }()
+		equal(t, "interrupted cell", k.wait(x).Content()["ename"], "interrupted")
+		equal(t, "next cell", k.run(c, "print ran").Stream("stdout"), "ran\n")
+		<-done
+	}
 }
 
 // TestPayload: what the front end is to do comes with the reply.

@@ -25,6 +25,7 @@ type inputs struct {
 
 type inputWait struct {
 	id       string // msg_id of the input_request
+	cell     string // and of the execute_request
 	identity string
 	answer   chan string
 }
@@ -46,7 +47,7 @@ func (o *output) Input(ctx context.Context, prompt string, password bool) (strin
 	}
 	s := o.server
 	h := s.header("input_request")
-	w := &inputWait{id: h.MsgID, identity: o.request.identity, answer: make(chan string, 1)}
+	w := &inputWait{id: h.MsgID, cell: o.request.Header.MsgID, identity: o.request.identity, answer: make(chan string, 1)}
 	s.inputs.add(w)
 	defer s.inputs.remove(w)
 	s.routers[Stdin].send(w.identity, s.codec.Encode(&wire.Message{
@@ -83,7 +84,7 @@ func (in *inputs) remove(w *inputWait) {
 }
 
 // deliver hands an input_reply to the request that it names as parent. Many front
-// ends name none: then it is for the oldest that this front end was asked.
+// ends name none, or the cell: then it is for the oldest that this front end was asked.
 func (in *inputs) deliver(r *request) bool {
 	var q struct {
 		Value string `json:"value"`
@@ -95,7 +96,7 @@ func (in *inputs) deliver(r *request) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for i, w := range in.waiting {
-		if parent == w.id || parent == "" && r.identity == w.identity {
+		if parent == w.id || (parent == "" || parent == w.cell) && r.identity == w.identity {
 			in.waiting = append(in.waiting[:i], in.waiting[i+1:]...)
 			w.answer <- q.Value
 			return true

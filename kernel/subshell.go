@@ -26,16 +26,17 @@ type shell struct {
 	id     string
 	server *Server
 
-	mu      sync.Mutex
-	change  sync.Cond
-	queue   []*request
-	bytes   int
-	closed  bool
-	now     *request           // being handled, or nil
-	began   time.Time          // when now did
-	aborted uint64             // executes that arrived no later than this are not run
-	cancel  context.CancelFunc // of the running request, or nil
-	done    chan struct{}      // closed when run has returned
+	mu       sync.Mutex
+	change   sync.Cond
+	queue    []*request
+	bytes    int
+	closed   bool
+	now      *request           // being handled, or nil
+	began    time.Time          // when now did
+	aborted  uint64             // executes that arrived no later than this are not run
+	settling int                // interrupts that don't know yet how late that is: no execute is run
+	cancel   context.CancelFunc // of the running request, or nil
+	done     chan struct{}      // closed when run has returned
 }
 
 func (s *Server) newShell(id string) *shell {
@@ -81,7 +82,7 @@ func (sh *shell) run(ctx context.Context) {
 		sh.bytes -= cost(r)
 		sh.now, sh.began = r, time.Now()
 		sh.change.Broadcast()
-		if r.Header.MsgType == "execute_request" && r.seq <= sh.aborted {
+		if r.Header.MsgType == "execute_request" && (r.seq <= sh.aborted || sh.settling > 0) {
 			sh.mu.Unlock()
 			sh.server.abortReply(r)
 			sh.finished()
@@ -93,6 +94,9 @@ func (sh *shell) run(ctx context.Context) {
 		sh.cancel = func() { cancel(); interrupt() }
 		r.over = func() {
 			sh.mu.Lock()
+			for sh.settling > 0 { // what is sent after the reply is to run
+				sh.change.Wait()
+			}
 			sh.cancel = nil
 			sh.mu.Unlock()
 		}
@@ -100,7 +104,7 @@ func (sh *shell) run(ctx context.Context) {
 
 		if r.Header.MsgType == "execute_request" {
 			// What a widget was set to before the cell was sent is so in the cell.
-			sh.server.commQueue.wait(r.seq, commWait)
+			sh.server.commQueue.wait(rctx, r.seq, commWait)
 		}
 		sh.server.handle(rctx, r)
 		cancel()
@@ -110,6 +114,10 @@ func (sh *shell) run(ctx context.Context) {
 
 // commWait bounds how long a cell waits for the comm messages that came before it.
 const commWait = 5 * time.Second
+
+// commHangs is how long a comm message has been handled when an interrupt is meant for
+// it too; most take a millisecond.
+const commHangs = 100 * time.Millisecond
 
 func (sh *shell) finished() {
 	sh.mu.Lock()
@@ -129,8 +137,8 @@ func (sh *shell) since() time.Duration {
 }
 
 // wait blocks until the requests that arrived before seq have been handled, for at
-// most the given time.
-func (sh *shell) wait(seq uint64, most time.Duration) {
+// most the given time and no longer than ctx.
+func (sh *shell) wait(ctx context.Context, seq uint64, most time.Duration) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	done := func() bool {
@@ -140,12 +148,14 @@ func (sh *shell) wait(seq uint64, most time.Duration) {
 		return
 	}
 	over := false
-	defer time.AfterFunc(most, func() {
+	end := func() {
 		sh.mu.Lock()
 		over = true
 		sh.change.Broadcast()
 		sh.mu.Unlock()
-	}).Stop()
+	}
+	defer time.AfterFunc(most, end).Stop()
+	defer context.AfterFunc(ctx, end)()
 	for !over && !done() {
 		sh.change.Wait()
 	}
@@ -158,17 +168,36 @@ func (sh *shell) abort(seq uint64) {
 	sh.mu.Unlock()
 }
 
-// interrupt stops the running request and aborts the queued executes; it says
-// whether there was any.
+// interrupt stops the running request and aborts the executes that were sent before it,
+// some of which may still be on their way; it says whether there was any.
 func (sh *shell) interrupt() bool {
 	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	sh.aborted = sh.server.received.Load()
-	if sh.cancel == nil {
-		return len(sh.queue) > 0
+	running := sh.cancel != nil || len(sh.queue) > 0
+	if !running {
+		sh.mu.Unlock()
+		return false
 	}
-	sh.cancel()
+	sh.settling++
+	if sh.cancel != nil {
+		sh.cancel()
+	}
+	sh.mu.Unlock()
+	sh.server.settleAborts()
+	sh.mu.Lock()
+	sh.settling--
+	sh.change.Broadcast()
+	sh.aborted = sh.server.received.Load()
+	sh.mu.Unlock()
 	return true
+}
+
+// stop stops the running request alone.
+func (sh *shell) stop() {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.cancel != nil {
+		sh.cancel()
+	}
 }
 
 // close ends the shell: the running request is cancelled, queued ones are dropped.
@@ -199,17 +228,23 @@ func (s *Server) shell(id string) *shell {
 }
 
 // Interrupt stops the running cell of the main shell and aborts the cells queued
-// behind it. When the main shell has none, it does so to the subshells. It returns
-// at once.
+// behind it. When the main shell has none, it does so to the subshells. A comm message
+// that has taken commHangs is stopped with either. It returns when it knows which cells
+// were sent before it, within a few milliseconds.
 func (s *Server) Interrupt() {
+	if s.commQueue.since() >= commHangs {
+		s.commQueue.stop()
+	}
 	if s.shell("").interrupt() {
 		return
 	}
+	var wg sync.WaitGroup
 	for _, id := range s.subshellIDs() {
 		if sh := s.shell(id); sh != nil {
-			sh.interrupt()
+			wg.Go(func() { sh.interrupt() })
 		}
 	}
+	wg.Wait()
 }
 
 // interruptRequest interrupts one subshell when the request names it, in its header
@@ -224,12 +259,14 @@ func (s *Server) interruptRequest(ctx context.Context, r *request) (any, error) 
 	if r.Header.SubshellID != "" {
 		q.SubshellID = r.Header.SubshellID
 	}
+	sh := s.shell(q.SubshellID)
+	if sh == nil {
+		return nil, unknownSubshell(q.SubshellID)
+	}
 	if q.SubshellID == "" {
 		s.Interrupt()
-	} else if sh := s.shell(q.SubshellID); sh != nil {
-		sh.interrupt()
 	} else {
-		return nil, unknownSubshell(q.SubshellID)
+		sh.interrupt()
 	}
 	return map[string]any{"status": "ok"}, nil
 }

@@ -158,14 +158,12 @@ func (h *Host) Execute(ctx context.Context, c kernel.Cell, out kernel.Output) *k
 	}
 	id := h.next()
 	run := p.begin(id, out)
+	defer p.keep(id)
 	data := mustJSON(executeData{Code: c.Code, Count: c.ExecutionCount, Subshell: c.Subshell, Silent: c.Silent, Stdin: c.AllowStdin})
-	if err := p.link.send(frame{Op: opExecute, ID: id, Data: data}); err != nil {
-		var fe *FrameError
-		if errors.As(err, &fe) {
-			return &kernel.CellError{Name: "cell too large", Value: fe.Error(), Traceback: []string{fe.Error()}}
-		}
+	e, died, err := p.await(ctx, id, p.post(frame{Op: opExecute, ID: id, Data: data}), run.done)
+	if err != nil {
+		return &kernel.CellError{Name: "cell too large", Value: err.Error(), Traceback: []string{err.Error()}}
 	}
-	e, died := p.await(ctx, id, run.done)
 	if died {
 		run.drain()
 		p.tell()
@@ -203,15 +201,22 @@ func (h *Host) request(ctx context.Context, name, text string, params, v any) *k
 	id := h.next()
 	answer := p.ask(id)
 	defer p.forget(id)
-	if err := p.link.send(frame{Op: opRequest, Name: name, ID: id, Text: text, Data: mustJSON(params)}); err != nil {
-		var fe *FrameError
-		if errors.As(err, &fe) {
+	sent := p.post(frame{Op: opRequest, Name: name, ID: id, Text: text, Data: mustJSON(params)})
+	var f frame
+	if name == reqComplete || name == reqInspect {
+		var heard bool
+		if f, heard = p.hear(ctx, id, sent, answer); !heard {
+			return kernelError(fmt.Errorf("no answer to %s", name)).cellError()
+		}
+	} else {
+		var died bool
+		f, died, err = p.await(ctx, id, sent, answer)
+		if err != nil {
 			return kernelError(err).cellError()
 		}
-	}
-	f, died := p.await(ctx, id, answer)
-	if died {
-		return p.death(ctx.Err() != nil)
+		if died {
+			return p.death(ctx.Err() != nil)
+		}
 	}
 	var a answerData
 	if err := json.Unmarshal(f.Data, &a); err != nil {
@@ -262,12 +267,11 @@ func (h *Host) Comm(ctx context.Context, m kernel.CommMessage, out kernel.Output
 	defer p.finish(id)
 	answer := p.ask(id)
 	defer p.forget(id)
-	var fe *FrameError
-	if err := p.link.send(frame{Op: opRequest, Name: reqComm, ID: id, Data: mustJSON(m)}); errors.As(err, &fe) {
-		out.Stream("stderr", fe.Error()+"\n")
+	sent := p.post(frame{Op: opRequest, Name: reqComm, ID: id, Data: mustJSON(m)})
+	if _, _, err := p.await(ctx, id, sent, answer); err != nil {
+		out.Stream("stderr", err.Error()+"\n")
 		return
 	}
-	p.await(ctx, id, answer)
 	run.drain()
 }
 

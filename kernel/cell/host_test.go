@@ -704,6 +704,38 @@ func TestCommOfUnknownTarget(t *testing.T) {
 	}
 }
 
+// A long cell keeps its place however many cells and comm messages come and go beside it.
+func TestManyRunsBesideACell(t *testing.T) {
+	h := newHost(t, nil)
+	mustRun(t, h, "gate := make(chan bool)")
+	if err := h.OpenSubshell("s"); err != nil {
+		t.Fatal(err)
+	}
+	r := newRecord()
+	done := make(chan *kernel.CellError, 1)
+	go func() {
+		done <- h.Execute(context.Background(), kernel.Cell{Code: `fmt.Println("begun"); <-gate; fmt.Println("ended")`}, r)
+	}()
+	r.waitFor(t, "begun")
+	for i := range keptCells + 10 {
+		h.Comm(context.Background(), kernel.CommMessage{Type: "comm_msg", ID: "w", Data: json.RawMessage(`{}`)}, newRecord())
+		if e := h.Execute(context.Background(), kernel.Cell{Code: fmt.Sprint(i), Subshell: "s"}, newRecord()); e != nil {
+			t.Fatal(e)
+		}
+	}
+	if e := h.Execute(context.Background(), kernel.Cell{Code: "gate <- true", Subshell: "s"}, newRecord()); e != nil {
+		t.Fatal(e)
+	}
+	select {
+	case e := <-done:
+		if got := r.text(); e != nil || got != "stdout:begun\nended\n" {
+			t.Errorf("%v, %q", e, got)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the long cell never ended")
+	}
+}
+
 func TestEvaluate(t *testing.T) {
 	h := newHost(t, nil)
 	mustRun(t, h, "x := 20")

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,8 +42,9 @@ type process struct {
 	over    bool // wait has begun: nothing more is started
 	killed  bool // by us, for not stopping
 	told    bool // a cell's error was its death
+	began   bool // a cell or a comm message has
 	cells   map[uint64]*cellRun
-	order   []uint64 // the keys of cells, oldest first
+	ended   []uint64 // cells that have ended and can still print, oldest first
 	answers map[uint64]chan frame
 	calls   map[uint64]*serviceCall
 }
@@ -152,7 +152,10 @@ func (p *process) read() {
 				run.push(f)
 			}
 		case opDone:
-			if run := p.cell(f.ID); run != nil {
+			p.mu.Lock()
+			run := p.cells[f.ID]
+			p.mu.Unlock()
+			if run != nil {
 				run.push(f)
 			}
 		case opInput:
@@ -188,18 +191,27 @@ func (p *process) read() {
 	}
 }
 
+// begin makes the place for the outputs of a cell or of a comm message, which is there
+// until keep or finish.
 func (p *process) begin(id uint64, out kernel.Output) *cellRun {
 	run := &cellRun{p: p, id: id, out: out, done: make(chan frame, 1)}
 	run.idle.L = &run.mu
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cells[id] = run
-	p.order = append(p.order, id)
-	if len(p.order) > keptCells {
-		delete(p.cells, p.order[0])
-		p.order = p.order[1:]
-	}
+	p.cells[id], p.began = run, true
 	return run
+}
+
+// keep ends what begin began of a cell. Its goroutines can still print until keptCells
+// others have ended after it.
+func (p *process) keep(id uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = append(p.ended, id)
+	if len(p.ended) > keptCells {
+		delete(p.cells, p.ended[0])
+		p.ended = p.ended[1:]
+	}
 }
 
 // finish ends what begin began, of a request whose goroutines have ended, so that it
@@ -208,18 +220,25 @@ func (p *process) finish(id uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.cells, id)
-	if i := slices.Index(p.order, id); i >= 0 {
-		p.order = slices.Delete(p.order, i, i+1)
-	}
 }
 
+// cell finds the run that output belongs to: its own, or the oldest there is.
 func (p *process) cell(id uint64) *cellRun {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if run := p.cells[id]; run != nil || len(p.order) == 0 {
+	if run := p.cells[id]; run != nil {
 		return run
 	}
-	return p.cells[p.order[0]]
+	if len(p.ended) > 0 {
+		return p.cells[p.ended[0]]
+	}
+	var oldest *cellRun
+	for _, run := range p.cells {
+		if oldest == nil || run.id < oldest.id {
+			oldest = run
+		}
+	}
+	return oldest
 }
 
 func (p *process) ask(id uint64) chan frame {
@@ -236,15 +255,37 @@ func (p *process) forget(id uint64) {
 	p.mu.Unlock()
 }
 
-// await waits for the reply to the request id. When ctx is cancelled it
-// interrupts the request, and kills the child where that doesn't help in time.
-func (p *process) await(ctx context.Context, id uint64, reply chan frame) (f frame, died bool) {
-	cancelled := ctx.Done()
+// A posting is a frame on its way to a child that may not be reading.
+type posting struct {
+	done chan struct{} // closed when it has been written, or can't be
+	err  error
+}
+
+// post sends a frame beside the caller.
+func (p *process) post(f frame) *posting {
+	t := &posting{done: make(chan struct{})}
+	p.spawn(func() {
+		defer close(t.done)
+		t.err = p.link.send(f)
+	})
+	return t
+}
+
+// await waits for the reply to the request id, which sent carries. When ctx is
+// cancelled it interrupts the request, and kills the child where that doesn't help in
+// time. The error is a *FrameError of sent.
+func (p *process) await(ctx context.Context, id uint64, sent *posting, reply chan frame) (f frame, died bool, err error) {
+	cancelled, posted := ctx.Done(), sent.done
 	var grace <-chan time.Time
 	for {
 		select {
 		case f := <-reply:
-			return f, false
+			return f, false, nil
+		case <-posted:
+			posted = nil
+			if fe := (*FrameError)(nil); errors.As(sent.err, &fe) {
+				return frame{}, false, fe
+			}
 		case <-p.gone:
 			// The last frames were read before gone was closed.
 			p.mu.Lock()
@@ -255,9 +296,9 @@ func (p *process) await(ctx context.Context, id uint64, reply chan frame) (f fra
 			}
 			select {
 			case f := <-reply:
-				return f, false
+				return f, false, nil
 			default:
-				return frame{}, true
+				return frame{}, true, nil
 			}
 		case <-cancelled:
 			cancelled = nil
@@ -265,13 +306,39 @@ func (p *process) await(ctx context.Context, id uint64, reply chan frame) (f fra
 			defer t.Stop()
 			grace = t.C
 			// The pipe may be full when the child hangs: don't wait for it.
-			p.spawn(func() { p.link.send(frame{Op: opInterrupt, ID: id}) })
+			p.spawn(func() {
+				select {
+				case <-sent.done:
+					p.link.send(frame{Op: opInterrupt, ID: id})
+				case <-p.gone:
+				}
+			})
 		case <-grace:
 			grace = nil
 			p.mu.Lock()
 			p.killed = true
 			p.mu.Unlock()
 			p.cmd.Process.Kill()
+		}
+	}
+}
+
+// hear waits for the reply to a question, no longer than ctx and without harm to a
+// child that doesn't answer.
+func (p *process) hear(ctx context.Context, id uint64, sent *posting, reply chan frame) (f frame, heard bool) {
+	posted := sent.done
+	for {
+		select {
+		case f := <-reply:
+			return f, true
+		case <-posted:
+			if posted = nil; sent.err != nil {
+				return frame{}, false
+			}
+		case <-p.gone:
+			return frame{}, false
+		case <-ctx.Done():
+			return frame{}, false
 		}
 	}
 }
@@ -487,7 +554,7 @@ func (p *process) tell() {
 // untold is what ended a child that held something, where no cell's error says so.
 func (p *process) untold() *kernel.CellError {
 	p.mu.Lock()
-	tell := len(p.order) > 0 && !p.told
+	tell := p.began && !p.told
 	p.mu.Unlock()
 	if !tell {
 		return nil
