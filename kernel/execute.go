@@ -12,7 +12,7 @@ import (
 
 // abortSettle is how long an error reply waits for requests that the front end sent
 // before it could know of the error: they may be a moment behind on their way.
-const abortSettle = 2 * time.Millisecond
+const abortSettle = time.Millisecond
 
 // settleAborts waits until no request has come for abortSettle, for at most ten times
 // as long: a front end that runs a whole notebook sends a hundred.
