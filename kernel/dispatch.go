@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"deltafin/kernel/display"
 	"deltafin/kernel/wire"
@@ -31,30 +32,40 @@ type request struct {
 // messages that have none. Bad content is a *contentError.
 type handler struct {
 	channels []Channel
-	apart    bool // may take long: on control, doesn't keep the next request waiting
+	where    where
 	run      func(s *Server, ctx context.Context, r *request) (any, error)
 }
+
+// where says which goroutine handles a request.
+type where int
+
+const (
+	inTurn   where = iota // its channel's or subshell's, in the order of arrival
+	apart                 // its own: may take long, and nothing is in order with it
+	aside                 // that of the questions: a running cell doesn't keep them waiting
+	withComm              // that of the comms: in the order of arrival, beside a running cell
+)
 
 // handlers is the one table of what the kernel answers.
 func handlers() map[string]handler {
 	shell, control := []Channel{Shell}, []Channel{Control}
 	both := []Channel{Shell, Control}
 	return map[string]handler{
-		"kernel_info_request":     {both, false, (*Server).kernelInfo},
-		"execute_request":         {shell, false, (*Server).execute},
-		"complete_request":        {shell, false, (*Server).complete},
-		"inspect_request":         {shell, false, (*Server).inspect},
-		"is_complete_request":     {shell, false, (*Server).isComplete},
-		"history_request":         {shell, false, (*Server).historyRequest},
-		"comm_info_request":       {both, false, (*Server).commInfo},
-		"comm_open":               {both, false, (*Server).comm},
-		"comm_msg":                {both, false, (*Server).comm},
-		"comm_close":              {both, false, (*Server).comm},
-		"interrupt_request":       {control, false, (*Server).interruptRequest},
-		"shutdown_request":        {both, false, (*Server).shutdown},
-		"create_subshell_request": {control, true, (*Server).createSubshell},
-		"delete_subshell_request": {control, true, (*Server).deleteSubshell},
-		"list_subshell_request":   {control, false, (*Server).listSubshells},
+		"kernel_info_request":     {both, aside, (*Server).kernelInfo},
+		"execute_request":         {shell, inTurn, (*Server).execute},
+		"complete_request":        {shell, aside, settled((*Server).complete)},
+		"inspect_request":         {shell, aside, settled((*Server).inspect)},
+		"is_complete_request":     {shell, aside, (*Server).isComplete},
+		"history_request":         {shell, aside, settled((*Server).historyRequest)},
+		"comm_info_request":       {both, withComm, (*Server).commInfo},
+		"comm_open":               {both, withComm, (*Server).comm},
+		"comm_msg":                {both, withComm, (*Server).comm},
+		"comm_close":              {both, withComm, (*Server).comm},
+		"interrupt_request":       {control, inTurn, (*Server).interruptRequest},
+		"shutdown_request":        {both, inTurn, (*Server).shutdown},
+		"create_subshell_request": {control, apart, (*Server).createSubshell},
+		"delete_subshell_request": {control, apart, (*Server).deleteSubshell},
+		"list_subshell_request":   {control, inTurn, (*Server).listSubshells},
 	}
 }
 
@@ -144,9 +155,39 @@ func (s *Server) replyError(r *request, name string, err error) {
 	s.reply(r, content)
 }
 
-// status publishes busy or idle.
+// settle is how long a question about the session waits for the cells that came
+// before it: one that a front end sends right behind a short cell sees what the cell
+// did, and one that it sends during a long cell is answered at once.
+const settle = 4 * time.Millisecond
+
+func settled(run func(*Server, context.Context, *request) (any, error)) func(*Server, context.Context, *request) (any, error) {
+	return func(s *Server, ctx context.Context, r *request) (any, error) {
+		if sh := s.shell(r.Header.SubshellID); sh != nil {
+			sh.wait(r.seq, settle)
+		}
+		return run(s, ctx, r)
+	}
+}
+
+// status publishes busy or idle. Front ends show the last state that they hear of,
+// so when a request ends beside a running cell, that cell is said to be busy again.
 func (s *Server) status(r *request, state string) {
-	s.publish("", "status", r, json.RawMessage(`{"execution_state":"`+state+`"}`), nil, true)
+	s.smu.Lock()
+	defer s.smu.Unlock()
+	say := func(r *request, state string) {
+		s.publish("", "status", r, json.RawMessage(`{"execution_state":"`+state+`"}`), nil, true)
+	}
+	if r.Header.MsgType == "execute_request" {
+		if state == "busy" {
+			s.cells = append(s.cells, r)
+		} else {
+			s.cells = slices.DeleteFunc(s.cells, func(c *request) bool { return c == r })
+		}
+	}
+	say(r, state)
+	if state == "idle" && len(s.cells) > 0 {
+		say(s.cells[0], "busy")
+	}
 }
 
 // publish sends a message on iopub with the request as parent; topic "" is the

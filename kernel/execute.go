@@ -56,7 +56,7 @@ func (s *Server) execute(ctx context.Context, r *request) (any, error) {
 
 	failed := s.interpreter.Execute(ctx, cell, out)
 
-	content := map[string]any{"status": "ok", "execution_count": count, "payload": []any{}}
+	content := map[string]any{"status": "ok", "execution_count": count}
 	if failed != nil {
 		out.fail(failed)
 		maps.Copy(content, errorContent(failed))
@@ -65,7 +65,8 @@ func (s *Server) execute(ctx context.Context, r *request) (any, error) {
 	} else {
 		content["user_expressions"] = s.userExpressions(ctx, cell.Subshell, q.UserExpressions)
 	}
-	result := out.end()
+	result, payload := out.end()
+	content["payload"] = payload
 	if store && result != "" {
 		s.history.output(entry, result)
 	}

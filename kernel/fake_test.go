@@ -24,6 +24,8 @@ import (
 //	show TEXT ID      display; update TEXT ID replaces it
 //	result TEXT       the cell's value
 //	nan               a value with a NaN in it
+//	page TEXT         help in the pager
+//	exit              ask the front end to leave
 //	clear             clear_output(wait)
 //	fail TEXT         end with an error
 //	panic             panic in the interpreter
@@ -113,6 +115,10 @@ func (f *fake) Execute(ctx context.Context, cell kernel.Cell, out kernel.Output)
 				"application/json": map[string]any{"x": math.NaN(), "y": []float64{1, math.Inf(1)}, "z": "ok\xfe"},
 				"bad/thing":        make(chan int),
 			}})
+		case "page":
+			out.Page(display.Text(rest))
+		case "exit":
+			out.Exit(false)
 		case "clear":
 			out.Clear(true)
 		case "fail":
@@ -174,6 +180,13 @@ func (f *fake) Comm(ctx context.Context, m kernel.CommMessage, out kernel.Output
 	f.mu.Lock()
 	f.comms = append(f.comms, m)
 	f.mu.Unlock()
+	var data struct{ Await string }
+	if json.Unmarshal(m.Data, &data) == nil && data.Await != "" {
+		select {
+		case <-f.gate(data.Await):
+		case <-ctx.Done():
+		}
+	}
 	switch {
 	case m.Type == "comm_open" && m.TargetName == "unknown":
 		out.Comm(kernel.CommMessage{Type: "comm_close", ID: m.ID})

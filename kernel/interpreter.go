@@ -101,6 +101,10 @@ type Output interface {
 	Result(b display.Bundle)
 	// Clear empties the cell's output; with wait only when the next output comes.
 	Clear(wait bool)
+	// Page shows b as help does: a console in its pager, a notebook below the cell.
+	Page(b display.Bundle)
+	// Exit asks the front end to leave, and to end the kernel unless keep is set.
+	Exit(keep bool)
 	// Input asks the front end for a line; it fails at once when the front end
 	// does not allow stdin.
 	Input(ctx context.Context, prompt string, password bool) (string, error)

@@ -39,13 +39,14 @@ type output struct {
 	allowStdin bool
 	count      int // execution_count of a result
 
-	mu     sync.Mutex
-	stream string // name of the stream that text belongs to
-	text   []byte // not yet published
-	armed  bool   // the flusher will come by
-	last   time.Time
-	ended  bool   // the request has been replied to
-	result string // text/plain of the result, for the history
+	mu      sync.Mutex
+	stream  string // name of the stream that text belongs to
+	text    []byte // not yet published
+	armed   bool   // the flusher will come by
+	last    time.Time
+	ended   bool   // the request has been replied to
+	result  string // text/plain of the result, for the history
+	payload []any  // of the reply
 }
 
 // Stream implements Output.
@@ -193,17 +194,51 @@ func (o *output) Clear(wait bool) {
 	o.show("clear_output", wire.JSON(map[string]any{"wait": wait}))
 }
 
+// Page implements Output. It goes with the reply; what comes later is displayed.
+func (o *output) Page(b display.Bundle) {
+	page := bundle(b)
+	page["source"], page["start"] = "page", 0
+	if !o.reply(page) {
+		o.Display(b, "")
+	}
+}
+
+// Exit implements Output.
+func (o *output) Exit(keep bool) {
+	o.reply(map[string]any{"source": "ask_exit", "keepkernel": keep})
+}
+
+// reply adds to the payload of the reply, unless that is gone.
+func (o *output) reply(item map[string]any) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended {
+		return false
+	}
+	if !o.silent && len(o.payload) < maxPayload {
+		o.payload = append(o.payload, item)
+	}
+	return true
+}
+
+// maxPayload bounds the items of a reply's payload.
+const maxPayload = 256
+
 // fail publishes the error of a cell.
 func (o *output) fail(e *CellError) { o.show("error", wire.JSON(errorContent(e))) }
 
 // end publishes what is left before the reply is sent, and returns the result's
-// text.
-func (o *output) end() string {
+// text and the reply's payload.
+func (o *output) end() (result string, payload []any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.flush(true)
 	o.ended = true
-	return o.result
+	payload = o.payload
+	if payload == nil {
+		payload = []any{}
+	}
+	return o.result, payload
 }
 
 // errorContent is what an error message and an error reply have in common.

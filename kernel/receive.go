@@ -108,32 +108,37 @@ func (s *Server) receive(ch Channel, connection int, identity string, frames [][
 		return true
 	}
 	r := &request{Message: m, channel: ch, identity: identity, seq: s.received.Add(1)}
-	switch ch {
-	case Stdin:
+	if ch == Stdin {
 		if m.Header.MsgType != "input_reply" || !s.inputs.deliver(r) {
 			s.drop("message dropped: nobody waits for it", "channel", ch, "type", m.Header.MsgType)
 		}
 		return true
-	case Control:
-		if s.handlers[m.Header.MsgType].apart {
+	}
+	sh := s.control
+	if ch == Shell {
+		if sh = s.shell(m.Header.SubshellID); sh == nil {
+			s.lost(r)
+			return true
+		}
+	}
+	switch s.handlers[m.Header.MsgType].where {
+	case apart:
+		if ch == Control {
 			s.wg.Go(func() { s.handle(s.ctx, r) })
 			return true
 		}
-		return s.control.put(r)
-	default:
-		sh := s.shell(m.Header.SubshellID)
-		if sh == nil {
-			s.lost(r)
-			return true
-		}
-		if !sh.put(r) {
-			if s.ctx.Err() != nil {
-				return false
-			}
-			s.lost(r)
-		}
-		return true
+	case aside:
+		sh = s.asides
+	case withComm:
+		sh = s.commQueue
 	}
+	if !sh.put(r) {
+		if s.ctx.Err() != nil {
+			return false
+		}
+		s.lost(r)
+	}
+	return true
 }
 
 // replays remembers keys of the last messages, to drop one that is sent again.

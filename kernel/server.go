@@ -48,6 +48,8 @@ type Server struct {
 	comms       comms
 	history     *history
 	control     *shell // runs the requests of the control channel
+	asides      *shell // runs the questions that needn't wait for a cell
+	commQueue   *shell // runs the comm messages
 	replays     replays
 	noise       limiter
 
@@ -59,6 +61,9 @@ type Server struct {
 
 	received atomic.Uint64 // requests
 	sent     atomic.Uint64 // messages
+
+	smu   sync.Mutex // makes the order of states
+	cells []*request // said to be busy, oldest first
 
 	mu          sync.Mutex
 	count       int // execution_count of the last stored cell
@@ -115,6 +120,7 @@ func Listen(o Options) (*Server, error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.control, s.shells[""] = s.newShell("control"), s.newShell("")
+	s.asides, s.commQueue = s.newShell("aside"), s.newShell("comm")
 	s.iopub = &broadcaster{welcome: s.welcome, log: s.drop, subscribers: map[*subscriber]struct{}{}}
 	for ch := range channels {
 		s.routers[ch] = newRouter()
@@ -165,9 +171,9 @@ const (
 // Serve answers front ends until a shutdown_request, the parent's death, or the end
 // of ctx. It closes the Interpreter and returns when all is stopped.
 func (s *Server) Serve(ctx context.Context) error {
-	main, control := s.shell(""), s.control
-	s.wg.Go(func() { main.run(s.ctx) })
-	s.wg.Go(func() { control.run(s.ctx) })
+	for _, sh := range []*shell{s.shell(""), s.control, s.asides, s.commQueue} {
+		s.wg.Go(func() { sh.run(s.ctx) })
+	}
 	s.wg.Go(func() { s.flusher.run(s.ctx.Done()) })
 	for ch := range channels {
 		s.wg.Go(func() { s.accept(ch) })
@@ -191,7 +197,7 @@ func (s *Server) Serve(ctx context.Context) error {
 func (s *Server) close() error {
 	s.cancel()
 	s.mu.Lock()
-	shells := []*shell{s.control}
+	shells := []*shell{s.control, s.asides, s.commQueue}
 	for _, sh := range s.shells {
 		shells = append(shells, sh)
 	}

@@ -732,6 +732,79 @@ func TestComms(t *testing.T) {
 	})
 }
 
+// TestQuestionsDuringCell: what doesn't run code is answered while a cell runs, and
+// the last state that front ends hear is the cell's.
+func TestQuestionsDuringCell(t *testing.T) {
+	overTransports(t, func(t *testing.T, k *running) {
+		c := k.client(kerneltest.Options{})
+		k.run(c, "comm w1 widget")
+		cell := k.begin(c, "await gate", "")
+		questions := []struct {
+			msgType string
+			content any
+			busy    int // how often the cell has been said to be busy after it
+		}{
+			{"complete_request", map[string]any{"code": "ab", "cursor_pos": 2}, 2},
+			{"inspect_request", map[string]any{"code": "ab", "cursor_pos": 2}, 3},
+			{"is_complete_request", map[string]any{"code": "ab"}, 4},
+			{"history_request", map[string]any{"hist_access_type": "tail", "n": 3}, 5},
+			{"kernel_info_request", nil, 6},
+			{"comm_info_request", nil, 7},
+		}
+		for _, q := range questions {
+			x := k.wait(k.send(c, kernel.Shell, q.msgType, q.content, ""))
+			equal(t, q.msgType, x.Kinds(), []string{"busy", "idle"})
+			if err := cell.Until(k.ctx, func(outputs []*wire.Message) bool { return len(outputs) == 2+q.busy }); err != nil {
+				t.Fatalf("%s: the cell isn't busy again: %v", q.msgType, cell.Kinds())
+			}
+		}
+		x := k.send(c, kernel.Shell, "comm_msg", map[string]any{"comm_id": "w1", "data": map[string]any{}}, "")
+		if err := x.Until(k.ctx, func(outputs []*wire.Message) bool { return len(outputs) == 3 }); err != nil {
+			t.Errorf("comm_msg waits for the cell: %v", err)
+		}
+		close(k.fake.gate("gate"))
+		k.wait(cell)
+		equal(t, "status", cell.Status(), "ok")
+		kinds := cell.Kinds()
+		equal(t, "the last state", kinds[len(kinds)-1], "idle")
+		equal(t, "states after the cell", k.wait(k.send(c, kernel.Shell, "kernel_info_request", nil, "")).Kinds(), []string{"busy", "idle"})
+		if n := len(cell.Outputs()); n != len(kinds) {
+			t.Errorf("the cell is said to be busy after its end: %v", cell.Kinds())
+		}
+	})
+}
+
+// TestCellSeesEarlierComms: a cell begins when the comm messages that came before it
+// have been handled.
+func TestCellSeesEarlierComms(t *testing.T) {
+	k := start(t, "memory", kernel.Options{})
+	c := k.client(kerneltest.Options{})
+	k.run(c, "comm w1 widget")
+	moved := k.send(c, kernel.Shell, "comm_msg", map[string]any{"comm_id": "w1", "data": map[string]any{"Await": "moved"}}, "")
+	cell := k.send(c, kernel.Shell, "execute_request", kerneltest.Cell("print x"), "")
+	k.request(c, kernel.Shell, "is_complete_request", map[string]any{"code": "x"})
+	if got := cell.Kinds(); len(got) > 0 {
+		t.Errorf("the cell began before the comm message was handled: %v", got)
+	}
+	close(k.fake.gate("moved"))
+	k.wait(cell)
+	equal(t, "comm_msg", moved.Kinds(), []string{"busy", "comm_msg", "idle"})
+	equal(t, "cell", cell.Stream("stdout"), "x\n")
+}
+
+// TestPayload: what the front end is to do comes with the reply.
+func TestPayload(t *testing.T) {
+	k := start(t, "memory", kernel.Options{})
+	c := k.client(kerneltest.Options{})
+	equal(t, "none", k.run(c, "print x").Content()["payload"], []any{})
+	x := k.run(c, "page help text\nexit")
+	equal(t, "iopub", x.Kinds(), []string{"busy", "execute_input", "idle"})
+	equal(t, "payload", x.Content()["payload"], []any{
+		map[string]any{"source": "page", "start": 0.0, "data": map[string]any{"text/plain": "help text"}, "metadata": map[string]any{}},
+		map[string]any{"source": "ask_exit", "keepkernel": false},
+	})
+}
+
 func TestHeartbeat(t *testing.T) {
 	overTransports(t, func(t *testing.T, k *running) {
 		conn, err := k.dial(k.ctx, kernel.Heartbeat, "")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 const (
@@ -30,6 +31,7 @@ type shell struct {
 	queue   []*request
 	bytes   int
 	closed  bool
+	now     *request           // being handled, or nil
 	aborted uint64             // executes that arrived no later than this are not run
 	cancel  context.CancelFunc // of the running request, or nil
 	done    chan struct{}      // closed when run has returned
@@ -76,10 +78,12 @@ func (sh *shell) run(ctx context.Context) {
 		sh.queue[0] = nil
 		sh.queue = sh.queue[1:]
 		sh.bytes -= cost(r)
+		sh.now = r
 		sh.change.Broadcast()
 		if r.Header.MsgType == "execute_request" && r.seq <= sh.aborted {
 			sh.mu.Unlock()
 			sh.server.abortReply(r)
+			sh.finished()
 			continue
 		}
 		rctx, cancel := context.WithCancel(ctx)
@@ -93,8 +97,46 @@ func (sh *shell) run(ctx context.Context) {
 		}
 		sh.mu.Unlock()
 
+		if r.Header.MsgType == "execute_request" {
+			// What a widget was set to before the cell was sent is so in the cell.
+			sh.server.commQueue.wait(r.seq, commWait)
+		}
 		sh.server.handle(rctx, r)
 		cancel()
+		sh.finished()
+	}
+}
+
+// commWait bounds how long a cell waits for the comm messages that came before it.
+const commWait = 5 * time.Second
+
+func (sh *shell) finished() {
+	sh.mu.Lock()
+	sh.now = nil
+	sh.change.Broadcast()
+	sh.mu.Unlock()
+}
+
+// wait blocks until the requests that arrived before seq have been handled, for at
+// most the given time.
+func (sh *shell) wait(seq uint64, most time.Duration) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	done := func() bool {
+		return sh.closed || (sh.now == nil || sh.now.seq >= seq) && (len(sh.queue) == 0 || sh.queue[0].seq >= seq)
+	}
+	if done() {
+		return
+	}
+	over := false
+	defer time.AfterFunc(most, func() {
+		sh.mu.Lock()
+		over = true
+		sh.change.Broadcast()
+		sh.mu.Unlock()
+	}).Stop()
+	for !over && !done() {
+		sh.change.Wait()
 	}
 }
 

@@ -47,7 +47,7 @@
 // and from the child:
 //
 //	ready
-//	stream, display, update, result, clear, comm      output of cell
+//	stream, display, update, result, page, clear, comm, exit      output of cell
 //	done         the cell id ended: data {error}
 //	answer       to the request id: data {value, error}
 //	call, event_ack, cancel      of a service call id: name, data

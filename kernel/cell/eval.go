@@ -246,6 +246,10 @@ func (s *shell) runCell(o *cellOutput, code string, count int, expression bool) 
 		s.help(o, q)
 		return nil
 	}
+	if !expression && s.leaves(code) {
+		o.Exit(false)
+		return nil
+	}
 	enter, e := s.prepare(o.run, code, count, expression)
 	if e != nil || enter == "" {
 		return e

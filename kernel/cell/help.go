@@ -30,10 +30,22 @@ func asked(code string) (question, bool) {
 	return question{name: m[2], detail: len(m[1]+m[3]) - 1}, true
 }
 
-// help answers a question by a display.
+// leaves says whether code asks the front end to leave, as consoles have it: exit
+// or quit, where the session has no such name.
+func (s *shell) leaves(code string) bool {
+	name := strings.TrimSuffix(strings.TrimSpace(code), "()")
+	if name != "exit" && name != "quit" {
+		return false
+	}
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
+	return s.table.current[name] == nil
+}
+
+// help answers a question in the front end's pager.
 func (s *shell) help(o *cellOutput, q question) {
 	if q.name == "" {
-		o.show(display.Text(s.overview()))
+		o.Page(display.Text(s.overview()))
 		return
 	}
 	b, found := s.inspect(q.name, utf8.RuneCountInString(q.name), q.detail)
@@ -44,7 +56,7 @@ func (s *shell) help(o *cellOutput, q question) {
 		o.Stream("stderr", fmt.Sprintf("%s: no such name; ? alone says what there is\n", q.name))
 		return
 	}
-	o.show(b)
+	o.Page(b)
 }
 
 // members lists what a package has.
@@ -70,12 +82,6 @@ func (s *shell) members(name string) (display.Bundle, bool) {
 		}
 	}
 	return display.Text(fmt.Sprintf("package %s\n\n%s", p.Path(), strings.Join(names, ", "))), true
-}
-
-func (c *cellOutput) show(b display.Bundle) {
-	if !c.silent {
-		c.Display(b, "")
-	}
 }
 
 // overview lists what a cell sees without an import.

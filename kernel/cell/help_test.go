@@ -40,11 +40,11 @@ func TestQuestions(t *testing.T) {
 	h := newHost(t, nil)
 	mustRun(t, h, "// double doubles.\nfunc double(n int) int { return n * 2 }\nx := 1")
 	for code, want := range map[string]string{
-		"double?":    "display:func double(n int) int\n\ndouble doubles.",
+		"double?":    "page:func double(n int) int\n\ndouble doubles.",
 		"??double":   "return n * 2",
-		"x?":         "display:x int",
+		"x?":         "page:x int",
 		"?Say":       "has the lab say text",
-		"strings?":   "display:package strings\n\nBuilder, Clone, Compare",
+		"strings?":   "page:package strings\n\nBuilder, Clone, Compare",
 		"lab?":       "Say",
 		"nothing?":   "stderr:nothing: no such name",
 		"?":          "the session's functions: double\n",
@@ -58,12 +58,21 @@ func TestQuestions(t *testing.T) {
 			t.Errorf("%s is %s", code, got)
 		}
 	}
-	if b, found := h.Inspect(t.Context(), "strings.Cut", 11, 0); !found || mustRun(t, h, "strings.Cut?").text() != "display:"+b.Data["text/plain"].(string) {
+	if b, found := h.Inspect(t.Context(), "strings.Cut", 11, 0); !found || mustRun(t, h, "strings.Cut?").text() != "page:"+b.Data["text/plain"].(string) {
 		t.Errorf("%v %v", found, b)
 	}
 	r := newRecord()
 	if e := h.Execute(t.Context(), kernel.Cell{Code: "x?", Silent: true}, r); e != nil || r.text() != "" {
 		t.Errorf("silent: %v %q", e, r.text())
+	}
+	if r := mustRun(t, h, "exit"); r.text() != "exit:false" {
+		t.Errorf("exit: %q", r.text())
+	}
+	if r := mustRun(t, h, "func exit() { fmt.Println(\"mine\") }\nexit()"); r.text() != "stdout:mine\n" {
+		t.Errorf("an exit of the session's: %q", r.text())
+	}
+	if r := mustRun(t, h, "exit()"); r.text() != "stdout:mine\n" {
+		t.Errorf("an exit of an earlier cell's: %q", r.text())
 	}
 	if _, e := run(h, "x ? 1 : 2"); e == nil {
 		t.Error("not a question, and not Go")

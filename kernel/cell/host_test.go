@@ -198,6 +198,8 @@ func (r *record) Display(b display.Bundle, id string) {
 func (r *record) Update(b display.Bundle, id string) {
 	r.add("update", fmt.Sprint(b.Data["text/plain"]))
 }
+func (r *record) Page(b display.Bundle)     { r.add("page", fmt.Sprint(b.Data["text/plain"])) }
+func (r *record) Exit(keep bool)            { r.add("exit", fmt.Sprint(keep)) }
 func (r *record) Clear(wait bool)           { r.add("clear", "") }
 func (r *record) Comm(m kernel.CommMessage) { r.comms = append(r.comms, m); r.add("comm", m.Type) }
 func (r *record) Result(b display.Bundle) {

@@ -143,7 +143,7 @@ func (p *process) read() {
 			return
 		}
 		switch f.Op {
-		case opStream, opDisplay, opUpdate, opResult, opClear, opCommOut:
+		case opStream, opDisplay, opUpdate, opResult, opPage, opClear, opCommOut, opExit:
 			if run := p.cell(f.Cell); run != nil {
 				run.push(f)
 			}
@@ -305,7 +305,7 @@ func (c *cellRun) showOne(f frame) {
 	case opStream:
 		c.out.Stream(f.Name, f.Text)
 		c.p.link.send(frame{Op: opAck, Cell: f.Cell, Count: len(f.Text)})
-	case opDisplay, opUpdate, opResult:
+	case opDisplay, opUpdate, opResult, opPage:
 		var b display.Bundle
 		if json.Unmarshal(f.Data, &b) != nil {
 			return
@@ -317,10 +317,14 @@ func (c *cellRun) showOne(f frame) {
 			c.out.Update(b, f.Name)
 		case opResult:
 			c.out.Result(b)
+		case opPage:
+			c.out.Page(b)
 		}
 		c.p.link.send(frame{Op: opAck, Cell: f.Cell, Count: len(f.Data)})
 	case opClear:
 		c.out.Clear(f.Name == "wait")
+	case opExit:
+		c.out.Exit(f.Name == "keep")
 	case opCommOut:
 		var m kernel.CommMessage
 		if json.Unmarshal(f.Data, &m) == nil {

@@ -25,6 +25,8 @@ const (
 	opResult     = "result"      // child: Data is a bundle
 	opClear      = "clear"       // child: Name is "wait" or ""
 	opCommOut    = "comm"        // child: Data is a kernel.CommMessage
+	opPage       = "page"        // child: Data is a bundle
+	opExit       = "exit"        // child: the front end is to leave
 	opAck        = "ack"         // parent: Count bytes of the cell's output have been shown
 	opInput      = "input"       // child: Text is the prompt, Name "password" or ""
 	opInputReply = "input_reply" // parent: Text is the line, or Error

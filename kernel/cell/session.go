@@ -245,6 +245,20 @@ func (c *cellOutput) Display(b display.Bundle, id string) { c.bundle(opDisplay, 
 func (c *cellOutput) Update(b display.Bundle, id string)  { c.bundle(opUpdate, id, b) }
 func (c *cellOutput) Result(b display.Bundle)             { c.bundle(opResult, "", b) }
 
+func (c *cellOutput) Page(b display.Bundle) {
+	if !c.silent {
+		c.bundle(opPage, "", b)
+	}
+}
+
+func (c *cellOutput) Exit(keep bool) {
+	name := ""
+	if keep {
+		name = "keep"
+	}
+	c.child.out.send(frame{Op: opExit, Cell: c.id, Name: name})
+}
+
 func (c *cellOutput) Clear(wait bool) {
 	c.child.pipes.sync()
 	name := ""

@@ -211,6 +211,11 @@ func (r *recorder) show(op string, b display.Bundle, id string) {
 
 func (r *recorder) Display(b display.Bundle, id string) { r.show("display", b, id) }
 func (r *recorder) Update(b display.Bundle, id string)  { r.show("update", b, id) }
+func (r *recorder) Clear(wait bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.displays = append(r.displays, fmt.Sprintf("clear, wait %t", wait))
+}
 func (r *recorder) Input(_ context.Context, prompt string, password bool) (string, error) {
 	return fmt.Sprintf("%s%s%t", r.input, prompt, password), r.inputErr
 }

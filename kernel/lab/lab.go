@@ -53,6 +53,7 @@ type Output interface {
 	Stream(name, text string)
 	Display(b display.Bundle, id string)
 	Update(b display.Bundle, id string)
+	Clear(wait bool)
 	Input(ctx context.Context, prompt string, password bool) (string, error)
 }
 
@@ -121,7 +122,7 @@ func (l *Lab) Exports() map[string]reflect.Value {
 		"TraceRouter": l.TraceRouter, "LoadTrace": l.LoadTrace, "PrefetchStats": l.PrefetchStats,
 		"Tokenize": l.Tokenize, "Detokenize": l.Detokenize, "Logits": l.Logits,
 		"Model": l.Model, "Memory": l.Memory, "Reset": l.Reset,
-		"Display": l.Display, "HTML": l.HTML, "Markdown": l.Markdown, "Image": l.Image, "Table": l.Table, "Bars": l.Bars, "Lines": l.Lines,
+		"Display": l.Display, "Show": l.Show, "ClearOutput": l.ClearOutput, "HTML": l.HTML, "Markdown": l.Markdown, "Image": l.Image, "Table": l.Table, "Bars": l.Bars, "Lines": l.Lines,
 		"Progress": l.Progress, "Input": l.Input, "Password": l.Password,
 	} {
 		exports[name] = reflect.ValueOf(f)
@@ -131,7 +132,7 @@ func (l *Lab) Exports() map[string]reflect.Value {
 		"GenerationStats": (*rig.Stats)(nil), "LayerStats": (*prefetch.LayerStats)(nil), "Routes": (*trace.Trace)(nil),
 		"Trace": (*Trace)(nil), "TraceDiff": (*TraceDiff)(nil), "LayerValues": (*LayerValues)(nil), "Load": (*trace.Load)(nil), "Loads": (*Loads)(nil),
 		"Stats": (*Stats)(nil), "Token": (*Token)(nil), "Tokens": (*Tokens)(nil), "Distribution": (*Distribution)(nil), "TokenProb": (*rig.TokenProb)(nil),
-		"ModelInfo": (*ModelInfo)(nil), "MemoryMap": (*MemoryMap)(nil), "ProgressBar": (*ProgressBar)(nil), "Bundle": (*display.Bundle)(nil),
+		"ModelInfo": (*ModelInfo)(nil), "MemoryMap": (*MemoryMap)(nil), "ProgressBar": (*ProgressBar)(nil), "Shown": (*Shown)(nil), "Bundle": (*display.Bundle)(nil),
 		"Error": (*Error)(nil),
 	} {
 		exports[name] = reflect.ValueOf(t)

@@ -390,11 +390,15 @@ func TestShow(t *testing.T) {
 	f.clock.add(progressEvery)
 	bar.Add(1)
 	bar.Set(3)
+	at := l.Show("not yet")
+	at.Update(l.Markdown("*done*"))
+	l.ClearOutput(true)
 	want := []string{
 		"display : 3", "display : *x*", "display : │a│\n97", "display : A\n─\n1",
 		"display progress: ▕                        ▏   0 %  0 of 3",
 		"update progress: ▕████████████████        ▏  66 %  2 of 3, 20/s, 0s left",
 		"update progress: ▕████████████████████████▏ 100 %  3 of 3, 30/s, took 100ms",
+		"display shown: not yet", "update shown: *done*", "clear, wait true",
 	}
 	if d := cmp.Diff(want, out.displays); d != "" {
 		t.Error(d)

@@ -17,13 +17,46 @@ func (l *Lab) displayID(of string) string { return of + "-" + rand.Text() }
 // Display shows a value now, in its richest form, as a cell's last value is shown.
 func (l *Lab) Display(values ...any) {
 	for _, v := range values {
-		b, ok := display.Of(v)
-		if !ok {
-			b = display.Text(fmt.Sprint(v))
-		}
-		l.session.Output().Display(b, "")
+		l.session.Output().Display(bundleOf(v), "")
 	}
 }
+
+func bundleOf(v any) display.Bundle {
+	if b, ok := display.Of(v); ok {
+		return b
+	}
+	return display.Text(fmt.Sprint(v))
+}
+
+// Shown is a value on display that another can take the place of.
+type Shown struct {
+	ID  string // the protocol's display_id
+	out Output
+}
+
+// Show shows a value as Display does, and returns what Update changes in place,
+// from any goroutine and also from a later cell.
+//
+//	at := Show("not yet")
+//	for i := range 3 {
+//		time.Sleep(time.Second)
+//		at.Update(fmt.Sprint(i+1, " of 3"))
+//	}
+func (l *Lab) Show(v any) *Shown {
+	s := &Shown{ID: l.displayID("shown"), out: l.session.Output()}
+	s.out.Display(bundleOf(v), s.ID)
+	return s
+}
+
+// Update shows v in the place of what was shown before.
+func (s *Shown) Update(v any) { s.out.Update(bundleOf(v), s.ID) }
+
+// String names what is on display; the value itself stands where it was shown.
+func (s *Shown) String() string { return "shown as " + s.ID }
+
+// ClearOutput removes what the cell has shown so far; with wait only when it shows
+// the next thing, so that what replaces it doesn't flicker.
+func (l *Lab) ClearOutput(wait bool) { l.session.Output().Clear(wait) }
 
 // HTML is HTML source that a cell shows as it is.
 func (l *Lab) HTML(source string) display.Bundle { return display.HTML(source) }
