@@ -71,7 +71,9 @@ func (s *Server) execute(ctx context.Context, r *request) (any, error) {
 		s.history.output(entry, result)
 	}
 	if failed != nil && stopOnError {
-		time.Sleep(abortSettle)
+		if ctx.Err() == nil { // stopping an interrupted one took as long
+			time.Sleep(abortSettle)
+		}
 		if sh := s.shell(cell.Subshell); sh != nil {
 			sh.abort(s.received.Load())
 		}

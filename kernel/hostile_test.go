@@ -136,6 +136,80 @@ func TestSilentConnections(t *testing.T) {
 	equal(t, "control", k.request(c, kernel.Control, "kernel_info_request", nil)["status"], "ok")
 }
 
+// proving is a transport whose connections tell when their peer has proved itself.
+type proving struct {
+	*kernel.Memory
+	proved chan kernel.Channel
+}
+
+type provingListener struct {
+	kernel.Listener
+	ch     kernel.Channel
+	proved chan kernel.Channel
+}
+
+type provingConn struct {
+	kernel.Conn
+	prove func()
+}
+
+func (p proving) Listen(ch kernel.Channel, refused func(error)) (kernel.Listener, error) {
+	l, err := p.Memory.Listen(ch, refused)
+	return provingListener{l, ch, p.proved}, err
+}
+
+func (l provingListener) Accept() (kernel.Conn, error) {
+	c, err := l.Listener.Accept()
+	return provingConn{c, func() { l.proved <- l.ch }}, err
+}
+
+func (c provingConn) Prove() { c.prove() }
+
+// A signed message proves a peer; one with a bad signature doesn't.
+func TestSignedMessageProves(t *testing.T) {
+	m := new(kernel.Memory)
+	p := proving{m, make(chan kernel.Channel, 16)}
+	k := start(t, "memory", kernel.Options{Transport: p})
+	k.dial = kerneltest.InMemory(m)
+	c := k.client(kerneltest.Options{})
+	_, frames := c.Message("kernel_info_request", nil, nil)
+	frames[1] = []byte(strings.Repeat("0", 64))
+	if err := c.SendFrames(kernel.Shell, frames); err != nil {
+		t.Fatal(err)
+	}
+	k.request(c, kernel.Control, "kernel_info_request", nil)
+	equal(t, "proved first", <-p.proved, kernel.Control)
+	k.request(c, kernel.Shell, "kernel_info_request", nil)
+	equal(t, "proved next", <-p.proved, kernel.Shell)
+}
+
+// Peers that shake hands and then do nothing, as many as there is room for and more,
+// keep no front end out, and a front end that is there stays.
+func TestFullHouse(t *testing.T) {
+	k := start(t, "tcp", kernel.Options{})
+	before := k.client(kerneltest.Options{})
+	equal(t, "stdout", k.run(before, "print early").Stream("stdout"), "early\n")
+	for _, ch := range []kernel.Channel{kernel.Shell, kernel.Control, kernel.IOPub, kernel.Heartbeat} {
+		for range 1100 {
+			c, err := k.dial(k.ctx, ch, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+		}
+	}
+	c := k.client(kerneltest.Options{})
+	equal(t, "stdout", k.run(c, "print here").Stream("stdout"), "here\n")
+	// The old one's subscription may have given way, its shell may not.
+	x := k.send(before, kernel.Shell, "kernel_info_request", nil, "")
+	for x.Replies() == 0 {
+		if k.ctx.Err() != nil {
+			t.Fatal("no reply on a proven connection")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // A front end that asks without reading its replies is disconnected in the end; the
 // others don't notice.
 func TestUnreadReplies(t *testing.T) {

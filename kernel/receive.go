@@ -72,7 +72,7 @@ func (s *Server) serve(ch Channel, c Conn) {
 		}
 		if ch == IOPub {
 			s.iopub.subscription(sub, frames)
-		} else if !s.receive(ch, connection, identity, frames) {
+		} else if !s.receive(ch, c, connection, identity, frames) {
 			return
 		}
 	}
@@ -95,7 +95,7 @@ func (s *Server) echo(c Conn) {
 
 // receive checks one message and gives it to whom it is for; false when the server
 // ends.
-func (s *Server) receive(ch Channel, connection int, identity string, frames [][]byte) bool {
+func (s *Server) receive(ch Channel, from Conn, connection int, identity string, frames [][]byte) bool {
 	m, err := s.codec.Decode(frames)
 	if err != nil {
 		s.drop("message dropped", "channel", ch, "error", err)
@@ -106,6 +106,9 @@ func (s *Server) receive(ch Channel, connection int, identity string, frames [][
 	if !s.replays.fresh(string(m.Digest[:])) || !s.replays.fresh(fmt.Sprint(connection, " ", m.Header.MsgID)) {
 		s.drop("message dropped: it came before", "channel", ch, "msg_id", m.Header.MsgID, "type", m.Header.MsgType)
 		return true
+	}
+	if c, ok := from.(interface{ Prove() }); ok {
+		c.Prove()
 	}
 	r := &request{Message: m, channel: ch, identity: identity, seq: s.received.Add(1)}
 	if ch == Stdin {

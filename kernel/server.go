@@ -12,6 +12,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -178,6 +179,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	for ch := range channels {
 		s.wg.Go(func() { s.accept(ch) })
 	}
+	s.publish("", "status", nil, json.RawMessage(`{"execution_state":"starting"}`), nil, true)
 	gone := make(chan struct{})
 	s.wg.Go(func() {
 		if watchParent(s.ctx, s.parent) {

@@ -76,6 +76,9 @@ func start(t testing.TB, transport string, o kernel.Options) *running {
 	}
 	switch transport {
 	case "memory":
+		if o.Transport != nil {
+			break
+		}
 		m := new(kernel.Memory)
 		o.Transport = m
 		k.dial = kerneltest.InMemory(m)

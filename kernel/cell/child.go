@@ -341,9 +341,12 @@ func (c *child) call(ctx context.Context, method string, params any, event func(
 	if err != nil {
 		return nil, fmt.Errorf("%s: parameters: %w", method, err)
 	}
+	o := c.current()
+	o.calls.Add(1)
+	defer o.calls.Add(-1)
 	id, r := c.expect()
 	defer c.forget(id)
-	if err := c.out.send(frame{Op: opCall, ID: id, Cell: c.current().id, Name: method, Data: data}); err != nil {
+	if err := c.out.send(frame{Op: opCall, ID: id, Cell: o.id, Name: method, Data: data}); err != nil {
 		return nil, err
 	}
 	done := ctx.Done()

@@ -31,10 +31,10 @@
 //
 // # Protocol
 //
-// The halves exchange frames over the child's standard input and output: four
-// bytes of length, big-endian, then one JSON object of at most 64 MiB, a frame.
-// Its fields are op, id, cell, name, text, count, error and data; each op uses
-// some. From the parent:
+// The halves exchange frames over the child's standard input and output: two
+// lengths of four bytes, big-endian, then one JSON object with the fields op, id,
+// cell, name, count, error and data, and a text; each op uses some. A frame has at
+// most 64 MiB. From the parent:
 //
 //	hello        once, first: data {memory_limit}
 //	execute      id is the cell: data {code, count, subshell, silent, stdin}

@@ -21,8 +21,13 @@ import (
 )
 
 // patience is how long an interrupted cell may take to stop by itself. Then it is
-// left behind: it may end a call of compiled code, and runs no further.
-const patience = 250 * time.Millisecond
+// left behind: it may end a call of compiled code, and runs no further. One that waits
+// for the kernel process gets what that has, such as a part of a generation, if it
+// comes within callPatience.
+const (
+	patience     = 80 * time.Millisecond
+	callPatience = 400 * time.Millisecond
+)
 
 // A shell is an evaluation context: an interpreter of its own, with the session's
 // declarations. Cancelling what runs in one leaves the others alone.
@@ -207,10 +212,17 @@ func (s *shell) supervise(o *cellOutput, f func() *kernel.CellError) *kernel.Cel
 	select {
 	case e = <-end:
 	case <-o.ctx.Done():
+		e = interruptedError()
 		select {
 		case e = <-end:
 		case <-time.After(patience):
-			e = interruptedError()
+			if o.calls.Load() == 0 {
+				break
+			}
+			select {
+			case e = <-end:
+			case <-time.After(callPatience):
+			}
 		}
 	}
 	s.turn.Unlock()

@@ -191,7 +191,7 @@ func (r *record) add(kind, text string) {
 	}
 }
 
-func (r *record) Stream(name, text string) { r.add(name, text) }
+func (r *record) Stream(name, text string) { r.add(name, strings.ToValidUTF8(text, "\uFFFD")) }
 func (r *record) Display(b display.Bundle, id string) {
 	r.add("display", fmt.Sprint(b.Data["text/plain"]))
 }

@@ -3,6 +3,7 @@ package cell
 import (
 	"sync"
 	"time"
+	"unsafe"
 )
 
 // burst is how long written text may wait for more of it. The first text after a
@@ -39,7 +40,8 @@ func (o *outbox) flush() {
 	if len(o.text) == 0 {
 		return
 	}
-	o.link.send(frame{Op: opStream, Cell: o.cell.id, Name: o.name, Text: string(o.text)})
+	// send copies the text before it returns.
+	o.link.send(frame{Op: opStream, Cell: o.cell.id, Name: o.name, Text: unsafe.String(unsafe.SliceData(o.text), len(o.text))})
 	o.text = o.text[:0]
 	o.cell, o.name = nil, ""
 	o.last = time.Now()
@@ -50,6 +52,11 @@ func (o *outbox) stream(c *cellOutput, name, text string) {
 	defer o.mu.Unlock()
 	if o.cell != c || o.name != name || len(o.text)+len(text) > streamPiece {
 		o.flush()
+	}
+	if len(text) >= streamPiece/2 && len(o.text) == 0 {
+		o.link.send(frame{Op: opStream, Cell: c.id, Name: name, Text: text})
+		o.last = time.Now()
+		return
 	}
 	waiting := len(o.text) > 0
 	o.cell, o.name = c, name

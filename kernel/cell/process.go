@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +29,7 @@ type process struct {
 	link    *link
 	cmd     *exec.Cmd
 	stdin   io.Closer
+	stdout  io.Closer
 	crash   tail // what the child wrote to descriptor 2
 
 	ctx    context.Context // cancelled at death; services run under it
@@ -88,8 +90,9 @@ func startProcess(command []string, o *Options) (*process, error) {
 		cancel()
 		return nil, fmt.Errorf("cell: %w", err)
 	}
+	widen(r)
 	p.cmd.Stdout = w
-	p.stdin, p.link = stdin, newLink(r, stdin)
+	p.stdin, p.stdout, p.link = stdin, r, newLink(bufio.NewReaderSize(r, 64<<10), stdin)
 
 	started := make(chan error)
 	p.wg.Go(func() {
@@ -435,7 +438,7 @@ func (p *process) wait() {
 	p.mu.Lock()
 	p.over = true
 	p.mu.Unlock()
-	p.link.r.(io.Closer).Close()
+	p.stdout.Close()
 	p.wg.Wait()
 }
 

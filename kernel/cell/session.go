@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"deltafin/internal/third_party/yaegi/interp"
@@ -68,6 +69,7 @@ type cellOutput struct {
 	stop  context.CancelFunc
 	run   *interp.Run
 	label label
+	calls atomic.Int32 // of the kernel process, that it waits for
 
 	silent  bool
 	capture *display.Bundle // where a user expression goes
@@ -159,7 +161,7 @@ func (c *cellOutput) interrupt() {
 }
 
 // Write-sized pieces keep a frame small and the window fair.
-const streamPiece = 32 << 10
+const streamPiece = 128 << 10
 
 // Stream writes text to the cell's stdout or stderr.
 func (c *cellOutput) Stream(name, text string) {

@@ -23,8 +23,8 @@ type Listener struct {
 
 	mu      sync.Mutex
 	closed  bool
-	pending []net.Conn // in a handshake, oldest first
-	peers   int        // accepted and not yet closed
+	pending []net.Conn         // in a handshake, oldest first
+	peers   map[*Conn]struct{} // accepted and not yet closed
 }
 
 // Listen binds a socket of a kind such as Router. network is "tcp" or "unix"
@@ -45,7 +45,7 @@ func Listen(network, address string, kind SocketType, limits Limits, refuse func
 	}
 	l := &Listener{
 		ln: ln, kind: kind, limits: limits.resolved(), refuse: refuse,
-		ready: make(chan *Conn), done: make(chan struct{}),
+		ready: make(chan *Conn), done: make(chan struct{}), peers: map[*Conn]struct{}{},
 	}
 	l.wg.Go(l.acceptLoop)
 	return l, nil
@@ -132,7 +132,7 @@ func (l *Listener) admit(nc net.Conn) error {
 	if l.closed {
 		return net.ErrClosed
 	}
-	if err := l.room(); err != nil {
+	if _, err := l.room(); err != nil {
 		return err
 	}
 	if len(l.pending) >= l.limits.Pending {
@@ -143,12 +143,26 @@ func (l *Listener) admit(nc net.Conn) error {
 	return nil
 }
 
-// room returns a *LimitError where there can't be one more peer; l.mu is held.
-func (l *Listener) room() error {
-	if l.peers >= l.limits.Peers {
-		return &LimitError{"connections", uint64(l.limits.Peers), uint64(l.peers) + 1}
+// room says who is to give way for one more peer, nil meaning nobody. It is any that
+// hasn't shown that it may be here: whoever fills the house turns out mostly his own,
+// and an honest subscriber connects again. The error is a *LimitError where all have;
+// l.mu is held.
+func (l *Listener) room() (victim *Conn, err error) {
+	if len(l.peers) < l.limits.Peers {
+		return nil, nil
 	}
-	return nil
+	for c := range l.peers { // in random order
+		if !c.proven.Load() {
+			return c, nil
+		}
+	}
+	return nil, &LimitError{"connections", uint64(l.limits.Peers), uint64(len(l.peers)) + 1}
+}
+
+func (l *Listener) leave(c *Conn) {
+	l.mu.Lock()
+	delete(l.peers, c)
+	l.mu.Unlock()
 }
 
 func (l *Listener) handshake(nc net.Conn) {
@@ -160,18 +174,20 @@ func (l *Listener) handshake(nc net.Conn) {
 			break
 		}
 	}
+	var victim *Conn
 	if err == nil {
-		err = l.room() // others may have become peers since admit
+		victim, err = l.room() // others may have become peers since admit
 	}
 	if err == nil {
-		l.peers++
-		c.onClose = func() {
-			l.mu.Lock()
-			l.peers--
-			l.mu.Unlock()
-		}
+		delete(l.peers, victim)
+		l.peers[c] = struct{}{}
+		c.listener = l
 	}
 	l.mu.Unlock()
+	if victim != nil {
+		l.refuse(&LimitError{"connections", uint64(l.limits.Peers), uint64(l.limits.Peers) + 1})
+		victim.Close()
+	}
 	if err != nil {
 		nc.Close()
 		l.refuse(err)

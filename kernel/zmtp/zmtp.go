@@ -129,7 +129,8 @@ type Conn struct {
 	w        *bufio.Writer
 	limits   Limits
 	identity string
-	onClose  func()
+	listener *Listener // or nil
+	proven   atomic.Bool
 	closed   atomic.Bool
 }
 
@@ -154,13 +155,17 @@ func open(nc net.Conn, kind SocketType, identity string, server bool, limits Lim
 // Identity is the routing identity that the peer gave, or "".
 func (c *Conn) Identity() string { return c.identity }
 
+// Prove marks the peer as one that may be here, as a signed message shows: it no
+// longer gives way to others when the listener has as many peers as it takes.
+func (c *Conn) Prove() { c.proven.Store(true) }
+
 // Close ends the connection; a Read or Write in progress returns an error.
 func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
-	if c.onClose != nil {
-		c.onClose()
+	if c.listener != nil {
+		c.listener.leave(c)
 	}
 	return c.nc.Close()
 }

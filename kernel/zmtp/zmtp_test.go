@@ -253,8 +253,8 @@ func TestBadHandshakes(t *testing.T) {
 	}
 }
 
-// A full house of silent connections gives way, oldest first; established peers stay
-// and count against their own limit.
+// A full house of silent connections gives way, oldest first; proven peers stay and
+// count against their own limit, and others give way to new ones.
 func TestCrowd(t *testing.T) {
 	l, address := listen(t, Router, Limits{Pending: 4, Peers: 3})
 	for range 20 {
@@ -267,7 +267,9 @@ func TestCrowd(t *testing.T) {
 	var peers []*Conn
 	for range 3 {
 		dial(t, address, Dealer, "")
-		peers = append(peers, accept(t, l))
+		c := accept(t, l)
+		c.Prove()
+		peers = append(peers, c)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -276,8 +278,21 @@ func TestCrowd(t *testing.T) {
 		t.Error("a fourth peer was let in")
 	}
 	peers[0].Close()
-	dial(t, address, Dealer, "")
+	first := dial(t, address, Dealer, "")
 	accept(t, l)
+	for range 10 { // each turns the one before it out
+		next := dial(t, address, Dealer, "")
+		accept(t, l)
+		if _, err := first.Read(); err == nil {
+			t.Error("a message from nowhere")
+		}
+		first = next
+	}
+	for _, c := range peers[1:] {
+		if err := c.Write([][]byte{[]byte("still here")}); err != nil || c.Flush() != nil {
+			t.Errorf("a proven peer was turned out: %v", err)
+		}
+	}
 }
 
 // Handshakes that end together let no more peers in than there is room for.
@@ -305,7 +320,11 @@ func TestPeersInAHandshake(t *testing.T) {
 	for _, nc := range conns {
 		nc.Write(ready(dealer))
 	}
-	accept(t, l)
+	go func() {
+		for range 3 {
+			l.Accept()
+		}
+	}()
 	for range 2 {
 		select {
 		case err := <-refused:
@@ -314,8 +333,13 @@ func TestPeersInAHandshake(t *testing.T) {
 				t.Errorf("refused: %v", err)
 			}
 		case <-time.After(patience):
-			t.Fatal("a second peer was let in")
+			t.Fatal("nobody was turned out for a second peer")
 		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.peers); n != 1 {
+		t.Errorf("%d peers in a house for one", n)
 	}
 }
 
