@@ -167,9 +167,11 @@ class Qtconsole(FrontEndTest):
         self.assertIn("42", self.run_cell("kept * 7"))
 
         kernel = int(self.run_cell("fmt.Println(os.Getppid())"))
+        heard = []
+        self.client.iopub_channel.message_received.connect(lambda message: heard.append(message["msg_type"]))
         self.press(Qt.Key_Period, Qt.ControlModifier)
         self.until(lambda: not running(kernel), "the old kernel to end")
-        self.until(lambda: "Restarting kernel" in self.text, "the restart to be done")
+        self.until(lambda: "iopub_welcome" in heard, "the new kernel to be heard")
         self.type("kept")
         self.press(Qt.Key_Return)
         self.prompt(2)  # counted anew
