@@ -15,7 +15,7 @@ from playwright.sync_api import expect, sync_playwright
 
 from session import KERNEL, until
 
-MINUTE = 8_000  # playwright counts milliseconds
+MINUTE = 60_000  # playwright counts milliseconds
 expect.set_options(timeout=MINUTE)
 
 # How many colours the picture in an element has. One that is drawn has many; an empty canvas has one.

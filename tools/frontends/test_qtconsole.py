@@ -178,6 +178,13 @@ class Qtconsole(FrontEndTest):
         self.assertIn("undefined: kept", self.text)
         self.assertIn("Paris", self.run_cell('Generate("The capital of France is", Params{MaxTokens: 8});'))
 
+    def test_pages_and_exit(self):
+        page = self.run_cell("strings.HasPrefix?")
+        self.assertIn("reports whether the string s begins with prefix", page, "a page so short is shown in place")
+        self.type("exit")
+        self.press(Qt.Key_Return)
+        self.until(lambda: self.left, "to be asked to leave")
+
     def test_history_of_earlier_sessions(self):
         self.run_cell("fortyTwo := 6 * 7")
         again = RichJupyterWidget()
