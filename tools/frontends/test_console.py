@@ -104,6 +104,16 @@ class Sessions(ConsoleTest):
         self.assertEqual(terminal.end(), 0)
         until(lambda: not running(kernel), "the kernel to end with the console")
 
+    def test_exit(self):
+        for word in ("exit", "quit"):
+            with self.subTest(word):
+                terminal = self.console()
+                kernel = int(terminal.run("fmt.Println(os.Getppid())"))
+                terminal.type(word)
+                terminal.press("\r")
+                self.assertEqual(terminal.end(), 0)
+                until(lambda: not running(kernel), "the kernel to end with the console")
+
     def test_history_outlives_the_console(self):
         first = self.console()
         first.run("fortyTwo := 6 * 7")
