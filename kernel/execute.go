@@ -53,7 +53,7 @@ func (s *Server) execute(ctx context.Context, r *request) (any, error) {
 		Silent:     q.Silent,
 		AllowStdin: orTrue(q.AllowStdin),
 	}
-	count := s.countCell(store)
+	count, counter := s.countCell(store)
 	if !q.Silent {
 		cell.ExecutionCount = count
 	}
@@ -68,7 +68,7 @@ func (s *Server) execute(ctx context.Context, r *request) (any, error) {
 
 	failed := s.interpreter.Execute(ctx, cell, out)
 
-	content := map[string]any{"status": "ok", "execution_count": count}
+	content := map[string]any{"status": "ok", "execution_count": counter}
 	if failed != nil {
 		out.fail(failed)
 		maps.Copy(content, errorContent(failed))
@@ -92,16 +92,17 @@ func (s *Server) execute(ctx context.Context, r *request) (any, error) {
 	return content, nil
 }
 
-// countCell gives a cell its execution_count. Cells that aren't stored show the
-// number that the next stored one will have.
-func (s *Server) countCell(store bool) int {
+// countCell gives a cell its execution_count, and its reply the counter of stored
+// cells. Cells that aren't stored show the number that the next stored one will have;
+// front ends number their prompts by the reply's, qtconsole by a silent cell's.
+func (s *Server) countCell(store bool) (count, counter int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if store {
 		s.count++
-		return s.count
+		return s.count, s.count
 	}
-	return s.count + 1
+	return s.count + 1, s.count
 }
 
 func (s *Server) userExpressions(ctx context.Context, subshell string, expressions map[string]string) map[string]any {

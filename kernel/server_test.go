@@ -212,10 +212,11 @@ func TestExecute(t *testing.T) {
 		silent.Silent, silent.StoreHistory = true, true
 		x = k.wait(k.send(c, kernel.Shell, "execute_request", silent, ""))
 		equal(t, "iopub of a silent cell", x.Kinds(), []string{"busy", "idle"})
+		equal(t, "count in a silent cell's reply", x.Content()["execution_count"], 1.0)
 		unstored := kerneltest.Cell("print x")
 		unstored.StoreHistory = false
 		x = k.wait(k.send(c, kernel.Shell, "execute_request", unstored, ""))
-		equal(t, "count of an unstored cell", x.Content()["execution_count"], 2.0)
+		equal(t, "count in an unstored cell's reply", x.Content()["execution_count"], 1.0)
 		equal(t, "next count", k.run(c, "print x").Content()["execution_count"], 2.0)
 		equal(t, "next count", k.run(c, "print x").Content()["execution_count"], 3.0)
 	})

@@ -8,6 +8,10 @@ import (
 	"deltafin/kernel"
 )
 
+// step is what a line is indented by within an open bracket: spaces, for jupyter
+// console draws a tab as ^I.
+const step = "    "
+
 // IsComplete says whether code is ready to run, by Go's own parser. It needs no
 // child.
 func (h *Host) IsComplete(code string) kernel.Completeness { return isComplete(code) }
@@ -24,7 +28,7 @@ func isComplete(code string) kernel.Completeness {
 	if inside && strings.LastIndex(code, "/*") > strings.LastIndex(code, "*/") {
 		return kernel.Completeness{Status: "incomplete"}
 	}
-	indent := strings.Repeat("\t", len(open))
+	indent := strings.Repeat(step, len(open))
 	if len(open) > 0 {
 		text = closed(code)
 	}

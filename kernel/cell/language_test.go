@@ -132,16 +132,16 @@ func TestIsComplete(t *testing.T) {
 	for _, c := range []struct{ code, status, indent string }{
 		{"x := 1", "complete", ""},
 		{"", "complete", ""},
-		{"func f() {", "incomplete", "\t"},
-		{"func f() {\n\tfor {", "incomplete", "\t\t"},
-		{"fmt.Println(", "incomplete", "\t"},
+		{"func f() {", "incomplete", "    "},
+		{"func f() {\n\tfor {", "incomplete", "        "},
+		{"fmt.Println(", "incomplete", "    "},
 		{"x := 1 +", "incomplete", ""},
 		{"x := `raw", "incomplete", ""},
 		{"/* comment", "incomplete", ""},
 		{"x := 3 + ) 4", "invalid", ""},
 		{"x := := 2", "invalid", ""},
 		{"if x > 1 {\n}", "complete", ""},
-		{"type t struct {\n\ta int\n", "incomplete", "\t"},
+		{"type t struct {\n\ta int\n", "incomplete", "    "},
 		{"s := \"unterminated", "invalid", ""},
 	} {
 		if got := isComplete(c.code); got.Status != c.status || got.Indent != c.indent {

@@ -5,11 +5,35 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+
+import psutil
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KERNEL = "deltafin"
 QUICKSTART = ROOT / "notebooks" / "01-quickstart.ipynb"
+
+# A generation of minutes: whoever interrupts it comes in time. Its text goes on counting.
+LONG = 'Generate("1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11", Params{MaxTokens: 20000})'
+
+
+def until(condition, what, timeout=60):
+    """Waits until condition() is true and returns its value; what names it in the failure."""
+    deadline = time.monotonic() + timeout
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"want {what} within {timeout} s")
+        time.sleep(0.02)
+    return value
+
+
+def running(pid):
+    """Says whether a process runs; one that has ended and waits for its parent doesn't."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 class FrontEndTest(unittest.TestCase):

@@ -1,124 +1,146 @@
-"""JupyterLab in a real browser runs the quickstart, and the charts are drawn.
+"""JupyterLab in a real browser."""
 
-CHROMIUM names the browser (default: chromium on the PATH). SCREENSHOT names a PNG
-to write of the notebook with its heatmap (default: out/quickstart.png)."""
-
+import contextlib
 import json
-import os
-import pathlib
 import shutil
-import subprocess
-import sys
-import time
 
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
-from session import QUICKSTART, ROOT, FrontEndTest
+from lab import Notebook, browser, drawn, server
+from session import LONG, QUICKSTART, ROOT, FrontEndTest, running, until
 
-MINUTE = 60_000  # playwright counts milliseconds
-
-# A chart that is drawn has pixels of many colours; an empty canvas has one.
-COLOURS_IN_CHART = """element => {
-    const canvas = element.querySelector("canvas");
-    if (!canvas) return 0;
-    const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-    const seen = new Set();
-    for (let i = 0; i < data.length; i += 4) seen.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
-    return seen.size;
-}"""
+ERROR = '[data-mime-type="application/vnd.jupyter.stderr"], [data-mime-type="application/vnd.jupyter.error"]'
+STDOUT = '[data-mime-type="application/vnd.jupyter.stdout"]'
 
 
 class Browser(FrontEndTest):
-    def setUp(self):
-        self.work = self.dir / "notebooks"
-        self.work.mkdir()
-        shutil.copy(QUICKSTART, self.work)
-        self.url = self.start_lab()
-        self.page = self.start_browser()
+    """One server and one browser; each test opens a notebook of its own."""
 
-    def start_lab(self):
-        settings = pathlib.Path(self.environ["JUPYTER_CONFIG_DIR"]) / "labconfig" / "default_setting_overrides.json"
-        settings.parent.mkdir(parents=True)
-        settings.write_text(json.dumps({"@jupyterlab/apputils-extension:notification": {
-            "checkForUpdates": False, "doNotDisturbMode": True, "fetchNews": "false"}}))
-        log = open(self.dir / "lab.log", "w")
-        lab = subprocess.Popen(
-            [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--port=0",
-             "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={self.work}"],
-            cwd=self.work, stdout=log, stderr=subprocess.STDOUT,
-        )
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.stack = contextlib.ExitStack()
+        cls.addClassCleanup(cls.stack.close)
+        cls.work = cls.dir / "notebooks"
+        cls.work.mkdir()
+        url, token = cls.stack.enter_context(server(cls.dir, cls.work))
+        cls.page = cls.stack.enter_context(browser(cls.dir, 1200, 1050))
+        cls.page.goto(f"{url}lab?token={token}")
+        expect(cls.page.locator("#jp-main-statusbar")).to_be_visible()
 
-        def stop():
-            lab.terminate()
-            lab.wait(30)
-            log.close()
+    def notebook(self, *cells):
+        """Opens a notebook of this test's name."""
+        notebook = Notebook(self.page, self.work, f"{self._testMethodName.removeprefix('test_')}.ipynb", *cells)
+        self.addCleanup(self.leave, notebook)
+        return notebook
 
-        self.addCleanup(stop)
-        runtime = pathlib.Path(self.environ["JUPYTER_RUNTIME_DIR"])
-        for _ in range(600):
-            for found in runtime.glob("jpserver-*.json"):
-                try:
-                    server = json.loads(found.read_text())
-                except json.JSONDecodeError:
-                    continue  # still being written
-                return f"{server['url']}lab/tree/{QUICKSTART.name}?token={server['token']}"
-            self.assertIsNone(lab.poll(), (self.dir / "lab.log").read_text())
-            time.sleep(0.1)
-        self.fail("JupyterLab did not start:\n" + (self.dir / "lab.log").read_text())
-
-    def start_browser(self):
-        chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-        self.assertTrue(chromium, "no Chromium found; install it (Debian: apt install chromium) or set CHROMIUM")
-        playwright = sync_playwright().start()
-        self.addCleanup(playwright.stop)
-        context = playwright.chromium.launch_persistent_context(
-            str(self.dir / "browser profile"), executable_path=chromium, headless=True,
-            viewport={"width": 1200, "height": 1050},
-            args=["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-                  "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-        )
-        self.addCleanup(context.close)
-        page = context.pages[0]
-        page.set_default_timeout(2 * MINUTE)
-        return page
+    def leave(self, notebook):
+        if not self._outcome.success:
+            (ROOT / "out").mkdir(exist_ok=True)
+            picture = ROOT / "out" / f"{self._testMethodName}.png"
+            self.page.screenshot(path=str(picture))
+            print(f"the page when it failed: {picture}")
+        notebook.leave()
 
     def test_quickstart(self):
-        page = self.page
-        page.goto(self.url)
-        notebook = page.locator(".jp-NotebookPanel:visible")
-        idle = page.locator("#jp-main-statusbar").get_by_text("| Idle")
-        expect(idle).to_be_visible(timeout=2 * MINUTE)
-        book = json.loads(QUICKSTART.read_text())
-        cells = sum(cell["cell_type"] == "code" for cell in book["cells"])
+        shutil.copy(QUICKSTART, self.work / "quickstart.ipynb")
+        notebook = self.notebook()
+        cells = [cell["cell_type"] for cell in json.loads(QUICKSTART.read_text())["cells"]]
+        notebook.run_all()
+        expect(notebook.panel.locator(".jp-InputPrompt", has_text=f"[{cells.count('code')}]:")).to_be_visible(timeout=300_000)
+        notebook.idle()
 
-        page.locator("#jp-MainMenu").get_by_text("Run", exact=True).click()
-        page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-        done = f"[{cells}]:"
-        deadline = time.monotonic() + 300
-        while notebook.locator(".jp-InputPrompt", has_text=done).count() == 0:
-            self.assertLess(time.monotonic(), deadline, f"the notebook did not reach cell {done}")
-            time.sleep(0.5)
-        expect(idle).to_be_visible(timeout=2 * MINUTE)
+        self.look_at_quickstart(notebook)
+        notebook.save()
+        notebook.close()
+        notebook.open()
+        self.look_at_quickstart(notebook)
 
-        stream = notebook.locator('.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.stdout"]')
-        expect(stream.first).to_contain_text("Paris")
-        expect(notebook.locator(".jp-OutputArea-executeResult").first).to_be_attached()
-        self.assertEqual(notebook.locator('[data-mime-type="application/vnd.jupyter.error"]').count(), 0)
+    def look_at_quickstart(self, notebook):
+        expect(notebook.panel.locator(STDOUT).first).to_contain_text("Paris")
+        expect(notebook.panel.locator(".jp-OutputArea-executeResult").first).to_be_attached()
+        expect(notebook.panel.locator(ERROR)).to_have_count(0)
+        drawn(notebook.panel.locator(".jp-RenderedVegaCommon5").first)
 
-        chart = notebook.locator(".jp-RenderedVegaCommon5").first
-        chart.scroll_into_view_if_needed()
-        expect(chart.locator("canvas")).to_be_visible()
-        colours = 0
-        for _ in range(50):
-            colours = chart.evaluate(COLOURS_IN_CHART)
-            if colours >= 10:
-                break
-            time.sleep(0.2)
-        self.assertGreaterEqual(colours, 10, "the heatmap's canvas is blank")
+    def test_error(self):
+        notebook = self.notebook("numbers := []int{1, 2}\ni := 2\nfmt.Println(numbers[i])\nfmt.Println(i)", 'fmt.Println("not run")')
+        notebook.run_all()
+        error = notebook.outputs(0)
+        expect(error).to_contain_text("index out of range")
+        expect(error).to_contain_text("→   3 | fmt.Println(numbers[i])")
+        marked = error.locator("span", has_text="→   3 |")
+        expect(marked).to_be_visible()
+        self.assertNotEqual(marked.evaluate("e => getComputedStyle(e).color"),
+                            error.locator("pre").evaluate("e => getComputedStyle(e).color"), "the line has the colour of the rest")
+        notebook.idle()
+        expect(notebook.cell(1).locator(".jp-InputPrompt")).to_have_text("[ ]:")
 
-        picture = pathlib.Path(os.environ.get("SCREENSHOT") or ROOT / "out" / "quickstart.png")
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        page.locator('.jp-SideBar.jp-mod-left [data-id="filebrowser"]').click()  # out of the picture
-        chart.scroll_into_view_if_needed()
-        page.screenshot(path=str(picture))
-        print(f"screenshot: {picture}")
+    def test_progress(self):
+        notebook = self.notebook('bar := Progress(400)\nbar.Title("rows")\nfor range 400 {\n\ttime.Sleep(5 * time.Millisecond)\n\tbar.Add(1)\n}')
+        notebook.start(0)
+        output = notebook.outputs(0)
+        expect(output).to_contain_text("of 400")
+        first = output.inner_text()
+        self.assertNotIn("400 of 400", first)
+        until(lambda: output.inner_text() != first, "the progress to change")
+        expect(output).to_have_count(1)
+        notebook.idle()
+        expect(output).to_contain_text("100 %  400 of 400")
+        expect(output).to_have_count(1)
+        saved, = notebook.save().cells[0].outputs
+        self.assertIn("400 of 400", saved.data["text/plain"])
+
+    def test_completion_and_tooltip(self):
+        notebook = self.notebook("", "")
+        keyboard = self.page.keyboard
+        notebook.focus(0)
+        keyboard.type("strings.Has")
+        keyboard.press("Tab")
+        popup = self.page.locator(".jp-Completer:visible")
+        expect(popup.locator(".jp-Completer-item")).to_have_count(2)
+        suffix = popup.locator(".jp-Completer-item", has_text="HasSuffix")
+        expect(suffix).to_contain_text("func")
+        suffix.click()
+        expect(popup).to_have_count(0)
+        keyboard.type('("go", "o")')
+        notebook.run(0)
+        expect(notebook.outputs(0)).to_have_text("true")
+
+        notebook.focus(1)
+        keyboard.type("Generate")
+        keyboard.press("Shift+Tab")
+        tip = self.page.locator(".jp-Tooltip")
+        expect(tip).to_contain_text("func Generate(prompt string, p ...Params) *Generation")
+        expect(tip).to_contain_text("continues a prompt and streams the new text")
+        keyboard.press("Escape")
+        expect(tip).to_have_count(0)
+
+    def test_stop_button(self):
+        notebook = self.notebook('before := Generate("Paris", Params{MaxTokens: 1, Quiet: true})\nkept := 6', LONG,
+                                 'g := Generate("Paris", Params{MaxTokens: 1, Quiet: true})\nfmt.Println(Last().Stats.Loads == before.Stats.Loads, kept)')
+        notebook.run(0)
+        notebook.start(1)
+        text = notebook.cell(1).locator(STDOUT)
+        expect(text).to_contain_text("12, 13, 14")
+        notebook.tool("interrupt")
+        expect(notebook.outputs(1).last).to_contain_text("interrupted")
+        notebook.idle()
+        expect(text).to_contain_text("12, 13, 14")
+        notebook.run(2)
+        expect(notebook.outputs(2)).to_have_text("true 6")
+
+    def test_restart(self):
+        notebook = self.notebook('gone := 6\nfmt.Println(os.Getppid())', "fmt.Println(gone)", 'fmt.Println(Generate("The capital of France is", Params{MaxTokens: 8, Quiet: true}))')
+        notebook.run(0)
+        notebook.run(1)
+        expect(notebook.outputs(1)).to_have_text("6")
+        kernel = int(notebook.outputs(0).inner_text())
+        notebook.tool("restart")
+        self.page.locator(".jp-Dialog .jp-mod-accept").click()
+        until(lambda: not running(kernel), "the old kernel to end")
+        notebook.idle()
+        notebook.start(1)
+        expect(notebook.outputs(1)).to_contain_text("undefined: gone")
+        notebook.idle()
+        notebook.run(2)
+        expect(notebook.outputs(2)).to_contain_text("Paris")
