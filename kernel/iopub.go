@@ -24,6 +24,9 @@ const (
 	patience    = 2 * time.Second
 	patientRate = 4 << 20
 
+	// heldBytes bounds what is kept for the first subscriber.
+	heldBytes = 1 << 20
+
 	maxTopics     = 256  // of one subscriber
 	maxTopicBytes = 1024 // of one subscription
 )
@@ -37,6 +40,13 @@ type broadcaster struct {
 
 	mu          sync.Mutex
 	subscribers map[*subscriber]struct{}
+
+	// What was published before anybody listened, newest last. A front end connects
+	// each socket by itself, and tries again after 100 to 200 ms where it came before
+	// the kernel: its first cell may end before its subscription is there.
+	held      [][][]byte
+	heldBytes int
+	heard     bool // somebody has subscribed
 }
 
 // subscriber is one connection to iopub.
@@ -115,6 +125,24 @@ func (b *broadcaster) subscription(s *subscriber, frames [][]byte) {
 		}
 		s.topics[topic] = struct{}{}
 		s.putEssential(b.welcome(topic), statusQueueBytes)
+		if !b.heard {
+			for _, frames := range b.held {
+				if s.wants(string(frames[0])) {
+					s.putEssential(frames, statusQueueBytes)
+				}
+			}
+			b.held, b.heard = nil, true
+		}
+	}
+}
+
+// hold keeps a message for the first subscriber; b.mu is held.
+func (b *broadcaster) hold(frames [][]byte) {
+	b.held = append(b.held, frames)
+	b.heldBytes += messageBytes(frames)
+	for b.heldBytes > heldBytes {
+		b.heldBytes -= messageBytes(b.held[0])
+		b.held = b.held[1:]
 	}
 }
 
@@ -139,6 +167,9 @@ func (b *broadcaster) publish(hurry context.Context, frames [][]byte, essential 
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if !b.heard {
+		b.hold(frames)
+	}
 	total := 0
 	for s := range b.subscribers {
 		if !s.wants(topic) {

@@ -870,6 +870,31 @@ func TestCellAfterSignal(t *testing.T) {
 	}
 }
 
+// TestFirstSubscriber: who subscribes first hears what was published before, after the
+// welcome; who comes later doesn't.
+func TestFirstSubscriber(t *testing.T) {
+	overTransports(t, func(t *testing.T, k *running) {
+		early := k.client(kerneltest.Options{Topics: []string{}})
+		x := k.send(early, kernel.Shell, "execute_request", kerneltest.Cell("print early"), "")
+		for x.Replies() == 0 {
+			if k.ctx.Err() != nil {
+				t.Fatal("no reply")
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if err := early.SendFrames(kernel.IOPub, [][]byte{{1}}); err != nil {
+			t.Fatal(err)
+		}
+		k.wait(x)
+		equal(t, "iopub", x.Kinds(), []string{"busy", "execute_input", "stream", "idle"})
+		late := k.client(kerneltest.Options{})
+		k.run(late, "print late")
+		if s := late.Strays(); len(s) > 0 {
+			t.Errorf("the second subscriber heard of what was before it: %s", s[0].Content)
+		}
+	})
+}
+
 // TestPayload: what the front end is to do comes with the reply.
 func TestPayload(t *testing.T) {
 	k := start(t, "memory", kernel.Options{})

@@ -37,7 +37,7 @@ class Conversation(ConsoleTest):
 
         with self.subTest("documentation is paged"):
             page = t.run("strings.HasPrefix?")
-            self.assertIn("func HasPrefix(s string, prefix string) bool", page.replace("\n", " "))
+            self.assertIn("func HasPrefix(s, prefix string) bool", page.replace("\n", " "))
             self.assertIn("reports whether the string s begins with prefix", page)
 
     def test_completion(self):

@@ -121,7 +121,7 @@ class Qtconsole(FrontEndTest):
         self.type("(")
         tip = self.widget._call_tip_widget
         self.until(tip.isVisible, "a call tip after the parenthesis")
-        self.assertIn("HasPrefix(s string, prefix string) bool", tip.text())
+        self.assertIn("HasPrefix(s, prefix string) bool", tip.text())
         self.type('"go", "g")')
         self.press(Qt.Key_Return)
         self.prompt(2)
