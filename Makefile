@@ -109,8 +109,8 @@ frontends: kernel ## run Jupyter's own front ends and a browser against the kern
 	@CHROMIUM=$${CHROMIUM:-$$(tools/need.sh chromium chromium chromium-browser google-chrome)} $(PY) tools/frontends
 
 .PHONY: screenshot
-screenshot: kernel ## take the README's picture anew
-	@CHROMIUM=$${CHROMIUM:-$$(tools/need.sh chromium chromium chromium-browser google-chrome)} SCREENSHOT=docs/images/quickstart.png $(PY) tools/frontends test_browser
+screenshot: kernel ## take the README's pictures anew
+	@CHROMIUM=$${CHROMIUM:-$$(tools/need.sh chromium chromium chromium-browser google-chrome)} $(PY) tools/frontends/screenshot.py docs/images
 
 .PHONY: notebooks
 notebooks: go ## execute every notebook and check its outputs

@@ -144,3 +144,30 @@ class Browser(FrontEndTest):
         notebook.idle()
         notebook.run(2)
         expect(notebook.outputs(2)).to_contain_text("Paris")
+
+    def test_slider(self):
+        notebook = self.notebook(
+            'n := IntSlider("MaxTokens", 1, 40, 3)\nout := Output()\nn.OnChange(func(v int) {\n\tout.Clear()\n'
+            '\tout.Run(func() { fmt.Print(v, ":", len(Generate("1, 2, 3,", Params{MaxTokens: v, Quiet: true}).IDs)) })\n})\nVBox(n, out)',
+            'fmt.Println(n.Value(), len(Generate("1, 2, 3,", Params{MaxTokens: n.Value(), Quiet: true}).IDs))', "n.Set(30)")
+        notebook.run(0)
+        handle = notebook.cell(0).locator(".noUi-handle")
+        expect(handle).to_be_visible()
+        expect(notebook.cell(0).locator(".widget-readout")).to_have_text("3")
+        notebook.run(1)
+        expect(notebook.outputs(1)).to_have_text("3 3")
+
+        # Live: the callback runs the model anew and fills the Output in place.
+        handle.focus()
+        for _ in range(4):
+            self.page.keyboard.press("ArrowRight")
+        expect(notebook.cell(0).locator(".widget-readout")).to_have_text("7")
+        expect(notebook.cell(0).locator(".widget-output")).to_have_text("7:7")
+        notebook.idle()
+        notebook.run(1)
+        expect(notebook.outputs(1)).to_have_text("7 7")
+
+        # A cell that sets the value moves the handle.
+        notebook.run(2)
+        expect(notebook.cell(0).locator(".widget-readout")).to_have_text("30")
+        expect(notebook.cell(0).locator(".widget-output")).to_have_text("30:30")
