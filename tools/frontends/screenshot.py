@@ -50,10 +50,10 @@ def main(folder):
         quickstart.panel.get_by_role("heading", name="Which experts").evaluate("e => e.scrollIntoView({block: 'start'})")
         page.screenshot(path=str(folder / "quickstart.png"))
 
-        page.set_viewport_size({"width": 1140, "height": 660})
+        page.set_viewport_size({"width": 1140, "height": 780})
         quickstart.command("apputils:change-theme", theme="JupyterLab Dark")
+        quickstart.leave()
         dark = Notebook(page, work, "generation.ipynb", *GENERATION)
-        dark.command("application:close-other-tabs")
         for i in range(len(GENERATION) - 1):
             dark.run(i)
         expect(dark.cell(0).locator(".noUi-handle")).to_be_visible()
