@@ -36,13 +36,14 @@ import (
 //	input PROMPT      ask and print the answer; password PROMPT too
 //	comm ID TARGET    open a comm from the kernel
 type fake struct {
-	mu     sync.Mutex
-	gates  map[string]chan struct{}
-	comms  []kernel.CommMessage
-	cells  []kernel.Cell
-	shells map[string]bool
-	closed bool
-	wg     sync.WaitGroup
+	mu         sync.Mutex
+	gates      map[string]chan struct{}
+	comms      []kernel.CommMessage
+	cells      []kernel.Cell
+	shells     map[string]bool
+	closed     bool
+	interrupts int
+	wg         sync.WaitGroup
 
 	opening chan struct{} // if not nil, OpenSubshell sends here, then awaits the gate "open"
 }
@@ -201,6 +202,12 @@ func (f *fake) Comm(ctx context.Context, m kernel.CommMessage, out kernel.Output
 	case m.Type == "comm_msg":
 		out.Comm(kernel.CommMessage{Type: "comm_msg", ID: m.ID, Data: m.Data, Buffers: m.Buffers})
 	}
+}
+
+func (f *fake) Interrupt() {
+	f.mu.Lock()
+	f.interrupts++
+	f.mu.Unlock()
 }
 
 func (f *fake) OpenSubshell(id string) error {

@@ -39,6 +39,10 @@ type Interpreter interface {
 	// Comm delivers comm_open, comm_msg and comm_close from a front end.
 	Comm(ctx context.Context, m CommMessage, out Output)
 
+	// Interrupt stops what runs beside the cells for the comms, such as a widget's
+	// callback. It returns at once.
+	Interrupt()
+
 	// OpenSubshell and CloseSubshell begin and end an evaluation context that
 	// runs beside the main one ("") and shares its variables.
 	OpenSubshell(id string) error

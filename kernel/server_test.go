@@ -287,6 +287,22 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
+// TestInterruptWithoutCell: where no cell runs, what the comms started is meant.
+func TestInterruptWithoutCell(t *testing.T) {
+	k := start(t, "memory", kernel.Options{})
+	c := k.client(kerneltest.Options{})
+	interrupts := func() int {
+		k.request(c, kernel.Control, "interrupt_request", nil)
+		k.fake.mu.Lock()
+		defer k.fake.mu.Unlock()
+		return k.fake.interrupts
+	}
+	x := k.begin(c, "block", "")
+	equal(t, "during a cell", interrupts(), 0)
+	k.wait(x)
+	equal(t, "without", interrupts(), 1)
+}
+
 func TestStdin(t *testing.T) {
 	overTransports(t, func(t *testing.T, k *running) {
 		var asked []string

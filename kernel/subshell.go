@@ -228,7 +228,8 @@ func (s *Server) shell(id string) *shell {
 }
 
 // Interrupt stops the running cell of the main shell and aborts the cells queued
-// behind it. When the main shell has none, it does so to the subshells. A comm message
+// behind it. When the main shell has none, it does so to the subshells, and stops what
+// the interpreter runs for the comms. A comm message
 // that has taken commHangs is stopped with either. It returns when it knows which cells
 // were sent before it, within a few milliseconds.
 func (s *Server) Interrupt() {
@@ -238,6 +239,7 @@ func (s *Server) Interrupt() {
 	if s.shell("").interrupt() {
 		return
 	}
+	s.interpreter.Interrupt()
 	var wg sync.WaitGroup
 	for _, id := range s.subshellIDs() {
 		if sh := s.shell(id); sh != nil {

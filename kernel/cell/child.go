@@ -31,12 +31,14 @@ type child struct {
 	labels   sync.Map // unsafe.Pointer of a goroutine's label → *cellOutput
 	captures sync.Map // likewise → capture, for those whose output goes elsewhere
 
-	mu      sync.Mutex
-	serial  uint64
-	replies map[uint64]*reply
-	running map[uint64]*cellOutput // cells and requests that can be interrupted
-	latest  *cellOutput
-	shells  map[string]*shell
+	mu        sync.Mutex
+	serial    uint64
+	replies   map[uint64]*reply
+	running   map[uint64]*cellOutput // cells and requests that can be interrupted
+	latest    *cellOutput
+	callbacks map[*cellOutput]bool // that are running
+	called    []*cellOutput        // that have ended, oldest first
+	shells    map[string]*shell
 }
 
 // A reply receives what answers a call: its events and its end.
@@ -75,7 +77,7 @@ func ChildMain(b Bindings) error {
 	}
 	c := &child{
 		bindings: b, link: l, out: newOutbox(l), pipes: pipes, ballast: make([]byte, kernel.BallastBytes),
-		replies: map[uint64]*reply{}, running: map[uint64]*cellOutput{}, shells: map[string]*shell{},
+		replies: map[uint64]*reply{}, running: map[uint64]*cellOutput{}, shells: map[string]*shell{}, callbacks: map[*cellOutput]bool{},
 	}
 	c.session = &Session{child: c}
 	c.stdin = &stdinReader{child: c}
@@ -174,6 +176,8 @@ func (c *child) take(f frame) {
 		if o != nil {
 			o.interrupt()
 		}
+	case opInterruptCallbacks:
+		c.interruptCallbacks()
 	case opAck:
 		c.mu.Lock()
 		o := c.running[f.Cell]
@@ -212,7 +216,7 @@ func (c *child) byID(id uint64) *cellOutput {
 	var found *cellOutput
 	c.labels.Range(func(_, v any) bool {
 		if o := v.(*cellOutput); o.id == id {
-			found = o
+			found = o.root()
 		}
 		return found == nil
 	})

@@ -41,6 +41,7 @@
 //	hello        once, first: data {memory_limit}
 //	execute      id is the cell: data {code, count, subshell, silent, stdin}
 //	interrupt    stop the cell or request id
+//	interrupt_callbacks      stop what the widgets have called
 //	request      evaluate, complete, inspect, comm, open_subshell, close_subshell
 //	ack          count bytes of the cell's output have been shown
 //	event, return            of the call id

@@ -275,6 +275,16 @@ func (h *Host) Comm(ctx context.Context, m kernel.CommMessage, out kernel.Output
 	run.drain()
 }
 
+// Interrupt stops the widgets' callbacks.
+func (h *Host) Interrupt() {
+	h.mu.Lock()
+	p := h.child
+	h.mu.Unlock()
+	if p != nil {
+		p.post(frame{Op: opInterruptCallbacks})
+	}
+}
+
 // OpenSubshell begins an evaluation context beside the main one.
 func (h *Host) OpenSubshell(id string) error {
 	h.mu.Lock()

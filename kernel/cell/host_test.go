@@ -70,6 +70,7 @@ func (f *Failure) Error() string                   { return f.Func + ": " + f.Ca
 func (f *Failure) CellError() (name, value string) { return f.Func, f.Cause.Error() }
 
 func testBindings() Bindings {
+	later := func() {}
 	return Bindings{
 		Exports: func(s *Session) map[string]reflect.Value {
 			return map[string]reflect.Value{
@@ -109,7 +110,8 @@ func testBindings() Bindings {
 				"Sheet":    reflect.ValueOf(func() display.Bundle { return display.Markdown("*sheet*") }),
 				"RawWrite": reflect.ValueOf(func(text string) { rawWrite(text) }),
 				"Keep":     reflect.ValueOf(func() *Keep { return &Keep{session: s} }),
-				"Beside":   reflect.ValueOf(func(f func()) { beside(s.Guard(f)) }),
+				"Beside":   reflect.ValueOf(func(f func()) { beside(s.Callback(f)) }),
+				"Later":    reflect.ValueOf(func(f func()) { later = s.Callback(f) }),
 			}
 		},
 		Docs: map[string]Doc{
@@ -118,6 +120,10 @@ func testBindings() Bindings {
 			"Settings.Max": {Doc: "Max is how many words to say."},
 		},
 		Comm: func(ctx context.Context, m kernel.CommMessage, out kernel.Output) {
+			if m.ID == "later" {
+				go later()
+				return
+			}
 			out.Comm(kernel.CommMessage{Type: "comm_msg", ID: m.ID, Data: m.Data})
 		},
 	}

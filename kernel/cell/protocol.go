@@ -13,29 +13,30 @@ import (
 
 // What the two halves say to each other. The first comment names who sends it.
 const (
-	opHello      = "hello"       // parent: helloData, once, first
-	opReady      = "ready"       // child: it takes cells from now on
-	opExecute    = "execute"     // parent: ID is the cell, executeData
-	opDone       = "done"        // child: the cell ID ended, doneData
-	opInterrupt  = "interrupt"   // parent: stop the request ID
-	opRequest    = "request"     // parent: Name says which, answered by opAnswer with the same ID
-	opAnswer     = "answer"      // child
-	opStream     = "stream"      // child: Name is stdout or stderr, Text what was written; Cell's output
-	opDisplay    = "display"     // child: Data is a bundle, Name the display id
-	opUpdate     = "update"      // child: likewise
-	opResult     = "result"      // child: Data is a bundle
-	opClear      = "clear"       // child: Name is "wait" or ""
-	opCommOut    = "comm"        // child: Data is a kernel.CommMessage
-	opPage       = "page"        // child: Data is a bundle
-	opExit       = "exit"        // child: the front end is to leave
-	opAck        = "ack"         // parent: Count bytes of the cell's output have been shown
-	opInput      = "input"       // child: Text is the prompt, Name "password" or ""
-	opInputReply = "input_reply" // parent: Text is the line, or Error
-	opCall       = "call"        // child: Services.Call, Name is the method, Data its parameters
-	opEvent      = "event"       // parent: one event of the call ID
-	opEventAck   = "event_ack"   // child: it has taken one event of the call ID
-	opReturn     = "return"      // parent: the call's result, or Error
-	opCancel     = "cancel"      // child: cancel the call ID
+	opHello              = "hello"               // parent: helloData, once, first
+	opReady              = "ready"               // child: it takes cells from now on
+	opExecute            = "execute"             // parent: ID is the cell, executeData
+	opDone               = "done"                // child: the cell ID ended, doneData
+	opInterrupt          = "interrupt"           // parent: stop the request ID
+	opInterruptCallbacks = "interrupt_callbacks" // parent: stop the widgets' callbacks
+	opRequest            = "request"             // parent: Name says which, answered by opAnswer with the same ID
+	opAnswer             = "answer"              // child
+	opStream             = "stream"              // child: Name is stdout or stderr, Text what was written; Cell's output
+	opDisplay            = "display"             // child: Data is a bundle, Name the display id
+	opUpdate             = "update"              // child: likewise
+	opResult             = "result"              // child: Data is a bundle
+	opClear              = "clear"               // child: Name is "wait" or ""
+	opCommOut            = "comm"                // child: Data is a kernel.CommMessage
+	opPage               = "page"                // child: Data is a bundle
+	opExit               = "exit"                // child: the front end is to leave
+	opAck                = "ack"                 // parent: Count bytes of the cell's output have been shown
+	opInput              = "input"               // child: Text is the prompt, Name "password" or ""
+	opInputReply         = "input_reply"         // parent: Text is the line, or Error
+	opCall               = "call"                // child: Services.Call, Name is the method, Data its parameters
+	opEvent              = "event"               // parent: one event of the call ID
+	opEventAck           = "event_ack"           // child: it has taken one event of the call ID
+	opReturn             = "return"              // parent: the call's result, or Error
+	opCancel             = "cancel"              // child: cancel the call ID
 )
 
 // maxFrame bounds one frame, in bytes. What is larger is refused by the

@@ -63,9 +63,10 @@ func (s *Session) Cell() kernel.Output { return s.child.current() }
 // which is comparable. They belong to the cell as before.
 func (s *Session) Capture(to kernel.Output, f func()) { s.child.captured(to, f) }
 
-// Guard makes f run as a part of the cell that the calling goroutine belongs to, on
-// whatever goroutine it is called: a panic of f's is the cell's.
-func (s *Session) Guard(f func()) func() { return s.child.guard(f) }
+// Callback makes f run as a part of the cell that the calling goroutine belongs to, on
+// whatever goroutine it is called and when the cell has ended: what it shows and its
+// panics are that cell's. An interrupt that finds no cell running ends it.
+func (s *Session) Callback(f func()) func() { return s.child.callback(f) }
 
 // Context is cancelled when the cell that the calling goroutine belongs to is
 // interrupted.
@@ -75,6 +76,7 @@ func (s *Session) Context() context.Context { return s.child.current().ctx }
 // cancellation. It implements kernel.Output.
 type cellOutput struct {
 	child *child
+	of    *cellOutput // the cell whose output a callback's is; nil for a cell's own
 	id    uint64
 	stdin bool
 	ctx   context.Context
@@ -99,25 +101,35 @@ type cellOutput struct {
 
 var _ kernel.Output = (*cellOutput)(nil)
 
+// root is the cell that the output belongs to, which counts what is on its way.
+func (c *cellOutput) root() *cellOutput {
+	if c.of != nil {
+		return c.of
+	}
+	return c
+}
+
 // errStdin is what Input returns when the front end can't ask.
 var errStdin = errors.New("this front end does not allow input requests")
 
 // takeRoom waits until n more bytes may fly. An interrupted cell doesn't wait: it
 // returns false and what it would have shown is dropped.
 func (c *cellOutput) takeRoom(n int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for c.flying > 0 && c.flying+n > streamWindow {
+	r := c.root()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.flying > 0 && r.flying+n > streamWindow {
 		if c.ctx.Err() != nil {
 			return false
 		}
-		c.room.Wait()
+		r.room.Wait()
 	}
-	c.flying += n
+	r.flying += n
 	return true
 }
 
 func (c *cellOutput) shown(n int) {
+	c = c.root()
 	c.mu.Lock()
 	c.flying -= n
 	c.mu.Unlock()
@@ -169,9 +181,10 @@ func (c *cellOutput) uncaught(v any) {
 func (c *cellOutput) interrupt() {
 	c.stop()
 	c.run.Stop()
-	c.mu.Lock() // so that no waiter misses the broadcast
-	c.room.Broadcast()
-	c.mu.Unlock()
+	r := c.root()
+	r.mu.Lock() // so that no waiter misses the broadcast
+	r.room.Broadcast()
+	r.mu.Unlock()
 }
 
 // Write-sized pieces keep a frame small and the window fair.
@@ -216,10 +229,10 @@ func (c *cellOutput) flushPartial() {
 		c.mu.Lock()
 		p := c.partial[name]
 		delete(c.partial, name)
-		if len(p) > 0 {
-			c.flying += len("\uFFFD")
-		}
 		c.mu.Unlock()
+		if len(p) > 0 {
+			c.shown(-len("\uFFFD"))
+		}
 		if len(p) > 0 {
 			c.child.out.stream(c, name, "\uFFFD")
 		}

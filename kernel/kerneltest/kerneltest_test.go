@@ -88,6 +88,7 @@ func (calculator) IsComplete(string) kernel.Completeness {
 func (calculator) Comm(context.Context, kernel.CommMessage, kernel.Output) {}
 func (calculator) OpenSubshell(string) error                               { return nil }
 func (calculator) CloseSubshell(string) error                              { return nil }
+func (calculator) Interrupt()                                              {}
 func (calculator) Close() error                                            { return nil }
 
 func notebook(cells ...map[string]any) []byte {

@@ -262,7 +262,7 @@ func (h *host) Capture(to widget.Sink, f func()) {
 	h.mu.Unlock()
 }
 
-func (h *host) Guard(f func()) func() { return f }
+func (h *host) Callback(f func()) func() { return f }
 
 // captured is a cell's output, of which what is shown goes elsewhere.
 type captured struct {

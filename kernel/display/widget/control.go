@@ -52,7 +52,7 @@ func (c *Bool) OnChange(f func(v bool)) {
 		c.listener.set(nil)
 		return
 	}
-	c.listener.set(c.manager.host.Guard(func() { f(c.Value()) }))
+	c.listener.set(c.manager.host.Callback(func() { f(c.Value()) }))
 }
 
 // Choice is one of several texts. Its methods may be called from any goroutine.
@@ -115,7 +115,7 @@ func (c *Choice) OnChange(f func(v string)) {
 		c.listener.set(nil)
 		return
 	}
-	c.listener.set(c.manager.host.Guard(func() { f(c.Value()) }))
+	c.listener.set(c.manager.host.Callback(func() { f(c.Value()) }))
 }
 
 // Text is a line to type, or a text that is only shown. Its methods may be called from
@@ -172,7 +172,7 @@ func (t *Text) OnChange(f func(v string)) {
 		t.listener.set(nil)
 		return
 	}
-	t.listener.set(t.manager.host.Guard(func() { f(t.Value()) }))
+	t.listener.set(t.manager.host.Callback(func() { f(t.Value()) }))
 }
 
 // Button is a button to press. Its methods may be called from any goroutine.
@@ -206,7 +206,7 @@ func (b *Button) OnClick(f func()) {
 		b.listener.set(nil)
 		return
 	}
-	b.listener.set(b.manager.host.Guard(f))
+	b.listener.set(b.manager.host.Callback(f))
 }
 
 // Click presses the button.

@@ -14,7 +14,7 @@ type notebook struct{}
 func (notebook) Comm(m widget.Message)              { fmt.Println(m.Type) }
 func (notebook) Cell() widget.Sink                  { return notebook{} }
 func (notebook) Capture(_ widget.Sink, f func())    { f() }
-func (notebook) Guard(f func()) func()              { return f }
+func (notebook) Callback(f func()) func()           { return f }
 func (notebook) Stream(name, text string)           { fmt.Print(text) }
 func (notebook) Display(b display.Bundle, _ string) { fmt.Println(b.Data[display.MIMEText]) }
 func (notebook) Update(b display.Bundle, id string) { fmt.Println(b.Data[display.MIMEText]) }

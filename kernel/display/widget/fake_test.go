@@ -57,7 +57,7 @@ func (c *cell) Capture(to Sink, f func()) {
 	f()
 }
 
-func (c *cell) Guard(f func()) func() {
+func (c *cell) Callback(f func()) func() {
 	return func() {
 		defer func() {
 			if p := recover(); p != nil {

@@ -78,9 +78,9 @@ type Host interface {
 	// Capture runs f; what f and goroutines that it starts show goes to to, which
 	// is comparable.
 	Capture(to Sink, f func())
-	// Guard makes f run as a part of the cell that the calling goroutine belongs
+	// Callback makes f run as a part of the cell that the calling goroutine belongs
 	// to, on whatever goroutine it is called: a panic of f's is that cell's.
-	Guard(f func()) func()
+	Callback(f func()) func()
 }
 
 // Manager owns the widgets of one session. Its methods may be called from any

@@ -87,7 +87,7 @@ func (n *Int) OnChange(f func(v int)) {
 		n.listener.set(nil)
 		return
 	}
-	n.listener.set(n.manager.host.Guard(func() { f(n.Value()) }))
+	n.listener.set(n.manager.host.Callback(func() { f(n.Value()) }))
 }
 
 // Float is a widget with a number: a slider or a progress bar. Its methods may be
@@ -180,7 +180,7 @@ func (n *Float) OnChange(f func(v float64)) {
 		n.listener.set(nil)
 		return
 	}
-	n.listener.set(n.manager.host.Guard(func() { f(n.Value()) }))
+	n.listener.set(n.manager.host.Callback(func() { f(n.Value()) }))
 }
 
 // end sends the last value of a progress bar before the cell goes on, and ends.
