@@ -25,7 +25,7 @@ func newAsked(t testing.TB, cells ...string) *shell {
 		t.Fatal(err)
 	}
 	for i, code := range cells {
-		if _, e := s.prepare(interp.NewRun(), code, i+1, false); e != nil {
+		if _, e := s.prepare(interp.NewRun(), code, code, i+1, false); e != nil {
 			t.Fatalf("%s: %v", code, e.Traceback)
 		}
 	}
@@ -717,7 +717,7 @@ func TestAskWhileChecking(t *testing.T) {
 			default:
 			}
 			code := fmt.Sprintf("type Point struct { X, Y%d int; label string }\nfunc (p Point) Norm() int { return %d }\nplace := Point{}\nfunc scale(p Point) Point { return p }\nimport \"os\"", i, i)
-			if _, e := s.prepare(interp.NewRun(), code, i, false); e != nil {
+			if _, e := s.prepare(interp.NewRun(), code, code, i, false); e != nil {
 				t.Errorf("%v", e)
 				return
 			}

@@ -20,6 +20,9 @@ func (s *shell) complete(code string, cursor int) kernel.Completions {
 		code = strings.ReplaceAll(code, "?", " ") // a question
 	}
 	offset := byteOffset(code, cursor)
+	if c, ok := completeMagic(code[:offset], cursor); ok {
+		return c
+	}
 	start, _ := wordAt(code[:offset], offset)
 	_, end := wordAt(code, offset)
 	list := lex(code[:offset])

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"maps"
 	"path"
 	"reflect"
 	"runtime"
@@ -73,6 +74,7 @@ func newShell(c *child, main *shell) (*shell, error) {
 	if c.bindings.Exports != nil {
 		exports = c.bindings.Exports(c.session)
 	}
+	maps.Copy(exports, c.magicExports())
 	if err := s.interp.Use(interp.Exports{
 		"time/time": {
 			"Sleep":     reflect.ValueOf(c.sleep),
@@ -270,11 +272,35 @@ func (s *shell) runCell(o *cellOutput, code string, count int, expression bool) 
 		o.Exit(false)
 		return nil
 	}
-	enter, e := s.prepare(o.run, code, count, expression)
+	m := magicLines{code: code}
+	if !expression {
+		var err error
+		if m, err = rewriteMagics(code); err != nil {
+			return &kernel.CellError{Name: "magic", Value: err.Error(), Traceback: magicTraceback(newSource("", count, code), err)}
+		}
+		if m.reset {
+			fresh, e := s.child.resetSession(s)
+			if e != nil {
+				return e
+			}
+			s = fresh
+			s.turn.Lock()
+			defer s.turn.Unlock()
+		}
+	}
+	began := time.Now()
+	enter, e := s.prepare(o.run, code, m.code, count, expression)
 	if e != nil || enter == "" {
 		return e
 	}
+	called := time.Now()
 	err := s.interp.Call(o.run, enter)
+	if m.timed {
+		s.child.toc()
+	}
+	if m.whole {
+		o.Stream("stdout", fmt.Sprintf("took %v, and %v to check and compile\n", time.Since(called).Round(time.Microsecond), called.Sub(began).Round(time.Microsecond)))
+	}
 	switch {
 	case o.ctx.Err() != nil:
 		return interruptedError()
@@ -285,13 +311,14 @@ func (s *shell) runCell(o *cellOutput, code string, count int, expression bool) 
 }
 
 // prepare makes a cell ready to run and commits its declarations: from here on
-// they are the session's, whatever the cell does.
-func (s *shell) prepare(run *interp.Run, code string, count int, expression bool) (enter string, e *kernel.CellError) {
+// they are the session's, whatever the cell does. code is shown, and is Go as text has it.
+func (s *shell) prepare(run *interp.Run, code, text string, count int, expression bool) (enter string, e *kernel.CellError) {
 	t := s.table
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	*s.serial++
 	src := newSource("cell"+strconv.Itoa(*s.serial), count, code)
+	src.text = text
 	s.source[src.name] = src
 	u, undo, errs := t.check(s.fset, src, expression)
 	if len(errs) > 0 {

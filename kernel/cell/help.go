@@ -82,6 +82,9 @@ func (s *shell) overview() string {
 	if t.lab != nil {
 		by := map[string][]string{}
 		for _, n := range t.lab.Scope().Names() {
+			if strings.Contains(n, mark) {
+				continue // what magic lines call
+			}
 			switch t.lab.Scope().Lookup(n).(type) {
 			case *types.Func:
 				by["functions"] = append(by["functions"], n)
@@ -95,7 +98,7 @@ func (s *shell) overview() string {
 			list(t.lab.Name()+"'s "+what, by[what])
 		}
 	}
-	b.WriteString("Go's standard library is there too, without imports where a package's name is enough.\nname? says what a name is, name?? shows its source.")
+	b.WriteString("Go's standard library is there too, without imports where a package's name is enough.\nname? says what a name is, name?? shows its source, %help lists the lines that aren't Go.")
 	return b.String()
 }
 

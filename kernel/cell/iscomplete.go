@@ -20,6 +20,11 @@ func isComplete(code string) kernel.Completeness {
 	if _, ok := asked(code); ok {
 		return kernel.Completeness{Status: "complete"}
 	}
+	m, err := rewriteMagics(code)
+	if err != nil {
+		return kernel.Completeness{Status: "complete"} // running it says what is wrong
+	}
+	code = m.code
 	open, inside := state(code)
 	text := code
 	if inside && strings.Count(code, "`")%2 == 1 {
@@ -32,7 +37,7 @@ func isComplete(code string) kernel.Completeness {
 	if len(open) > 0 {
 		text = closed(code)
 	}
-	_, _, err := parsePieces(token.NewFileSet(), newSource("cell", 0, text))
+	_, _, err = parsePieces(token.NewFileSet(), newSource("cell", 0, text))
 	if err == nil {
 		if len(open) > 0 {
 			return kernel.Completeness{Status: "incomplete", Indent: indent}

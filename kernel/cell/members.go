@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/types"
 	"slices"
+	"strings"
 )
 
 // members finds what the expression before the cursor's dot has.
@@ -30,7 +31,7 @@ func (p *probe) members(add func(types.Object, int)) {
 // exported are the names that a package gives.
 func exported(p *types.Package) (out []types.Object) {
 	for _, n := range p.Scope().Names() {
-		if o := p.Scope().Lookup(n); o.Exported() {
+		if o := p.Scope().Lookup(n); o.Exported() && !strings.Contains(n, mark) {
 			out = append(out, o)
 		}
 	}

@@ -84,6 +84,7 @@ type cellOutput struct {
 	run   *interp.Run
 	label label
 	calls atomic.Int32 // of the kernel process, that it waits for
+	tic   atomic.Int64 // when what %time times began, in Unix nanoseconds; 0 for nothing
 
 	silent  bool
 	capture *display.Bundle // where a user expression goes
