@@ -133,6 +133,7 @@ func Listen(o Options) (*Server, error) {
 		}
 		s.listeners[ch] = l
 	}
+	s.publish("", "status", nil, json.RawMessage(`{"execution_state":"starting"}`), nil, true)
 	return s, nil
 }
 
@@ -184,7 +185,6 @@ func (s *Server) Serve(ctx context.Context) error {
 	for ch := range channels {
 		s.wg.Go(func() { s.accept(ch) })
 	}
-	s.publish("", "status", nil, json.RawMessage(`{"execution_state":"starting"}`), nil, true)
 	gone := make(chan struct{})
 	s.wg.Go(func() {
 		if watchParent(s.ctx, s.parent) {
