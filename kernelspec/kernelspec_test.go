@@ -159,6 +159,17 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// Where a kernel is, is not for its kernel.json to say.
+func TestReadDir(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "kernel.json"), []byte(`{"argv": ["x"], "dir": "/elsewhere/deltafin"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if i, err := kernelspec.Read(dir); err != nil || i.Dir != dir {
+		t.Errorf("Dir: want %s, got %s, %v", dir, i.Dir, err)
+	}
+}
+
 // What an Install left that was killed is completed by the next; what others put into
 // the folder outlives an uninstall, and so does what a link leads to.
 func TestLeftovers(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // Installed is a kernel as its kernel.json describes it, whoever wrote it.
 type Installed struct {
-	Dir           string            // with kernel.json in it; its base is the kernel's name
+	Dir           string            `json:"-"` // with kernel.json in it; its base is the kernel's name
 	Argv          []string          `json:"argv"`
 	DisplayName   string            `json:"display_name"`
 	InterruptMode string            `json:"interrupt_mode"`
