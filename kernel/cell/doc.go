@@ -26,7 +26,9 @@
 // anything, and help.go answers cells such as "name?". They work from a probe of the
 // unfinished cell (probe.go, unfinished.go), which go/types checks against the
 // outlook that the last cell left (outlook.go), and so never wait for a cell;
-// stddoc.go has the standard library's documentation. The table keeps every version of every name: a later declaration hides an earlier
+// stddoc.go has the standard library's documentation.
+//
+// The table keeps every version of every name: a later declaration hides an earlier
 // one, variables declared again with the same type stay the same variable,
 // imports and declarations of different cells replace each other, and functions
 // that named what is replaced are compiled again where they still fit.
@@ -41,7 +43,7 @@
 //	hello        once, first: data {memory_limit}
 //	execute      id is the cell: data {code, count, subshell, silent, stdin}
 //	interrupt    stop the cell or request id
-//	interrupt_callbacks      stop what the widgets have called
+//	interrupt_callbacks      stop the functions that the widgets have called
 //	request      evaluate, complete, inspect, comm, open_subshell, close_subshell
 //	ack          count bytes of the cell's output have been shown
 //	event, return            of the call id
@@ -75,9 +77,12 @@
 // An interrupt stops the interpreted goroutines of that one cell at their next
 // step, ends its sleeps, channel operations and calls of services, and leaves
 // variables, closures and the goroutines of other cells alone. Compiled code that
-// waits for something else is left behind after a quarter of a second; it can run
-// no more of the cell. A child that answers nothing is killed after
+// waits for something else is left behind after 80 ms, and a call of the kernel
+// process after 400; it can run no more of the cell. A child that answers nothing is killed after
 // Options.InterruptGrace.
+//
+// An interrupt that finds no cell running ends the functions that widgets have called
+// (callback.go), one by one as it ends cells; that of a cell leaves them alone.
 //
 // An interrupt also ends the programs whose exec.Cmd the cell made, with what they
 // started. The others end with the child, however it ends and also when the kernel
