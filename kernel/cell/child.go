@@ -26,7 +26,7 @@ type child struct {
 	pipes    *stdPipes
 	stdin    *stdinReader
 	made     made
-	ballast  []byte
+	ballast  []byte // see kernel.BallastBytes
 
 	labels   sync.Map // unsafe.Pointer of a goroutine's label → *cellOutput
 	captures sync.Map // likewise → capture, for those whose output goes elsewhere
@@ -36,8 +36,8 @@ type child struct {
 	replies   map[uint64]*reply
 	running   map[uint64]*cellOutput // cells and requests that can be interrupted
 	latest    *cellOutput
-	callbacks map[*cellOutput]bool // that are running
-	called    []*cellOutput        // that have ended, oldest first
+	callbacks map[*cellOutput]bool // the callbacks that are running
+	called    []*cellOutput        // the last keptCallbacks that have ended, oldest first
 	shells    map[string]*shell
 }
 
@@ -129,11 +129,16 @@ func (c *child) newCell(id uint64, stdin bool) *cellOutput {
 	return o
 }
 
-// current is the cell that the calling goroutine belongs to.
+// current is the cell that the calling goroutine belongs to, or owner.
 func (c *child) current() *cellOutput {
 	if o, ok := c.labels.Load(profLabel()); ok {
 		return o.(*cellOutput)
 	}
+	return c.owner()
+}
+
+// owner is the cell that output of no cell's goroutine belongs to: the latest.
+func (c *child) owner() *cellOutput {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.latest
@@ -400,11 +405,4 @@ func (c *child) call(ctx context.Context, method string, params any, event func(
 			c.out.send(frame{Op: opCancel, ID: id})
 		}
 	}
-}
-
-// owner is the cell that unlabelled output belongs to: the latest.
-func (c *child) owner() *cellOutput {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.latest
 }

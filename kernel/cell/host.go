@@ -141,6 +141,7 @@ func (h *Host) next() uint64 {
 	return h.nextLocked()
 }
 
+// startError is a cell's where there is no child for it.
 func startError(err error) *kernel.CellError {
 	return &kernel.CellError{Name: "kernel error", Value: err.Error(), Traceback: []string{"The process that runs cells can't be started: " + err.Error()}}
 }
@@ -171,7 +172,7 @@ func (h *Host) Execute(ctx context.Context, c kernel.Cell, out kernel.Output) *k
 	}
 	var d doneData
 	if err := json.Unmarshal(e.Data, &d); err != nil {
-		return startError(err)
+		return kernelError(err).cellError()
 	}
 	return d.Error.cellError()
 }
@@ -192,7 +193,8 @@ func (d *errorData) cellError() *kernel.CellError {
 }
 
 // request asks the child something that runs beside the cells, and decodes the
-// answer into v.
+// answer into v, which may be nil. Completion and inspection wait no longer than ctx;
+// of the others a cancelled ctx is an interrupt, as a cell's is.
 func (h *Host) request(ctx context.Context, name, text string, params, v any) *kernel.CellError {
 	p, err := h.process()
 	if err != nil {
@@ -220,14 +222,14 @@ func (h *Host) request(ctx context.Context, name, text string, params, v any) *k
 	}
 	var a answerData
 	if err := json.Unmarshal(f.Data, &a); err != nil {
-		return startError(err)
+		return kernelError(err).cellError()
 	}
 	if a.Error != nil {
 		return a.Error.cellError()
 	}
 	if v != nil && a.Value != nil {
 		if err := json.Unmarshal(a.Value, v); err != nil {
-			return startError(err)
+			return kernelError(err).cellError()
 		}
 	}
 	return nil
@@ -275,7 +277,7 @@ func (h *Host) Comm(ctx context.Context, m kernel.CommMessage, out kernel.Output
 	run.drain()
 }
 
-// Interrupt stops the widgets' callbacks.
+// Interrupt asks the child to stop the widgets' callbacks, and waits for nothing.
 func (h *Host) Interrupt() {
 	h.mu.Lock()
 	p := h.child

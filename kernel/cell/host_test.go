@@ -131,7 +131,6 @@ func testBindings() Bindings {
 
 // lab answers the test's calls.
 type lab struct {
-	mu        sync.Mutex
 	started   chan struct{} // closed when an endless say has begun
 	cancelled chan struct{} // closed when it was cancelled
 	once      sync.Once

@@ -103,7 +103,7 @@ func (e *FrameError) Error() string {
 type link struct {
 	r io.Reader
 
-	mu  sync.Mutex // guards w and buf
+	mu  sync.Mutex // guards what follows
 	w   io.Writer
 	buf bytes.Buffer
 	err error // the first failure to write
@@ -167,18 +167,20 @@ func (l *link) receive() (frame, error) {
 }
 
 const (
+	// headBytes is the size of a frame's two lengths.
 	headBytes = 8
-	trusted   = 1 << 20
+	// trustedBytes is how much is allocated because a length says so.
+	trustedBytes = 1 << 20
 )
 
-// read takes n bytes. Beyond what is trusted, memory grows with what arrives, so
-// that a wrong length can't ask for it.
+// read takes n bytes. Beyond trustedBytes, memory grows with what arrives, so that a
+// wrong length can't ask for it.
 func (l *link) read(n int64) ([]byte, error) {
-	b := make([]byte, min(n, trusted))
+	b := make([]byte, min(n, trustedBytes))
 	_, err := io.ReadFull(l.r, b)
-	if err == nil && n > trusted {
+	if err == nil && n > trustedBytes {
 		rest := bytes.NewBuffer(b)
-		_, err = io.CopyN(rest, l.r, n-trusted)
+		_, err = io.CopyN(rest, l.r, n-trustedBytes)
 		b = rest.Bytes()
 	}
 	if errors.Is(err, io.EOF) {

@@ -20,7 +20,7 @@ type Bindings struct {
 	// Exports gives the names that every cell sees without an import, and as
 	// Package.Name: functions and variables as their values, a variable's value
 	// being addressable, types as nil pointers to them ((*T)(nil)). It is called
-	// once, when the child starts. nil adds nothing.
+	// when the child starts and again for each subshell. nil adds nothing.
 	Exports func(*Session) map[string]reflect.Value
 	// Package is the package name of Exports; "" means lab.
 	Package string
@@ -232,9 +232,7 @@ func (c *cellOutput) flushPartial() {
 		delete(c.partial, name)
 		c.mu.Unlock()
 		if len(p) > 0 {
-			c.shown(-len("\uFFFD"))
-		}
-		if len(p) > 0 {
+			c.shown(-len("\uFFFD")) // takes room without waiting for it
 			c.child.out.stream(c, name, "\uFFFD")
 		}
 	}
