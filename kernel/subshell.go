@@ -29,7 +29,7 @@ type shell struct {
 	mu       sync.Mutex
 	change   sync.Cond
 	queue    []*request
-	bytes    int
+	bytes    int // cost of the queue
 	closed   bool
 	now      *request           // being handled, or nil
 	began    time.Time          // when now did
@@ -45,6 +45,7 @@ func (s *Server) newShell(id string) *shell {
 	return sh
 }
 
+// cost is what a request takes of queueBytes.
 func cost(r *request) int { return max(requestCost, r.Size()) }
 
 // put queues a request, waiting while the queue is full; false when the shell has
@@ -227,11 +228,11 @@ func (s *Server) shell(id string) *shell {
 	return s.shells[id]
 }
 
-// Interrupt stops the running cell of the main shell and aborts the cells queued
-// behind it. When the main shell has none, it does so to the subshells, and stops what
-// the interpreter runs for the comms. A comm message
-// that has taken commHangs is stopped with either. It returns when it knows which cells
-// were sent before it, within a few milliseconds.
+// Interrupt stops the running cell of the main shell and aborts the cells queued behind
+// it. When the main shell has none, it does so to the subshells, and stops what the
+// interpreter runs for the comms. A comm message that has taken commHangs is stopped
+// with either. It returns when it knows which cells were sent before it, within a few
+// milliseconds.
 func (s *Server) Interrupt() {
 	if s.commQueue.since() >= commHangs {
 		s.commQueue.stop()
