@@ -1,8 +1,6 @@
 package lab
 
-import (
-	"deltafin/kernel/display/widget"
-)
+import "deltafin/kernel/display/widget"
 
 // IntSlider is a slider for the whole numbers from min to max. A cell that ends in it
 // shows it; Value is what the reader has set, in every later cell:

@@ -46,7 +46,7 @@ func (c *Bool) Value() bool { return c.get("value").(bool) }
 // Set checks the box, or unchecks it, in the front ends too.
 func (c *Bool) Set(v bool) { c.set("value", v) }
 
-// OnChange has f called with the value whenever it has changed, as Int's does.
+// OnChange has f called with the value whenever it has changed, as a slider's does.
 func (c *Bool) OnChange(f func(v bool)) {
 	if f == nil {
 		c.listener.set(nil)
@@ -109,7 +109,7 @@ func (c *Choice) Set(option string) {
 	c.set("index", i)
 }
 
-// OnChange has f called with the chosen text whenever it has changed, as Int's does.
+// OnChange has f called with the chosen text whenever it has changed, as a slider's does.
 func (c *Choice) OnChange(f func(v string)) {
 	if f == nil {
 		c.listener.set(nil)
@@ -166,7 +166,7 @@ func (t *Text) Value() string { return t.get("value").(string) }
 // Set changes the text, in the front ends too.
 func (t *Text) Set(v string) { t.set("value", text("Set", "value", v)) }
 
-// OnChange has f called with the text whenever it has changed, as Int's does.
+// OnChange has f called with the text whenever it has changed, as a slider's does.
 func (t *Text) OnChange(f func(v string)) {
 	if f == nil {
 		t.listener.set(nil)

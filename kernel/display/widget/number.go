@@ -68,13 +68,17 @@ func (n *Int) Value() int { return n.get("value").(int) }
 // becomes the nearest bound.
 func (n *Int) Set(v int) {
 	n.set("value", n.clamp(v))
-	n.end(v >= n.max)
+	if v >= n.max {
+		n.flush() // a bar's last value goes out before its cell ends
+	}
 }
 
 // Add changes the value by d.
 func (n *Int) Add(d int) {
 	n.change("value", func(old any) any { return n.clamp(old.(int) + min(max(d, -2*maxInt), 2*maxInt)) })
-	n.end(n.Value() == n.max)
+	if n.Value() == n.max {
+		n.flush()
+	}
 }
 
 // OnChange has f called with the value whenever it has changed, in a front end or by
@@ -159,7 +163,9 @@ func (n *Float) Set(v float64) {
 		fail("Set", fmt.Errorf("want a number, got %v", v))
 	}
 	n.set("value", n.clamp(v))
-	n.end(v >= n.max)
+	if v >= n.max {
+		n.flush() // a bar's last value goes out before its cell ends
+	}
 }
 
 // Add changes the value by d.
@@ -168,7 +174,9 @@ func (n *Float) Add(d float64) {
 		fail("Add", fmt.Errorf("want a number, got %v", d))
 	}
 	n.change("value", func(old any) any { return n.clamp(old.(float64) + d) })
-	n.end(n.Value() == n.max)
+	if n.Value() == n.max {
+		n.flush()
+	}
 }
 
 // OnChange has f called with the value whenever it has changed, in a front end or by
@@ -181,13 +189,6 @@ func (n *Float) OnChange(f func(v float64)) {
 		return
 	}
 	n.listener.set(n.manager.host.Callback(func() { f(n.Value()) }))
-}
-
-// end sends the last value of a progress bar before the cell goes on, and ends.
-func (w *model) end(reached bool) {
-	if reached {
-		w.flush()
-	}
 }
 
 // number is a JSON number.
