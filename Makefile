@@ -149,4 +149,4 @@ generate: go ## rewrite the generated code of kernel and metal
 
 .PHONY: clean
 clean: ## remove what the other targets made
-	rm -rf bin out .venv
+	rm -rf bin dist out .venv
