@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// availableMemory is what programs can still get without swapping, or what the
-// control group leaves of it; 0 when unknown.
+// availableMemory is how many bytes programs can still get without swapping, or what
+// the control group leaves of them; 0 when unknown.
 func availableMemory() int64 {
 	free := int64(0)
 	b, _ := os.ReadFile("/proc/meminfo")

@@ -21,11 +21,13 @@ type Environment struct {
 
 	Model           string                                                // that a kernel takes whose spec names none
 	Inspect         func(model string) (dir string, bytes int64, _ error) // reads a model's headers
-	Memory          int64                                                 // what this process may have; 0 is unknown
-	MemoryAvailable int64                                                 // what of it is free; 0 is unknown
+	Memory          int64                                                 // bytes that this process may have; 0 is unknown
+	MemoryAvailable int64                                                 // bytes of it that are free; 0 is unknown
 	LookPath        func(program string) (string, error)
-	Output          func(ctx context.Context, program string, args ...string) ([]byte, error) // standard output
-	Listen          func(network, address string) (net.Listener, error)
+	// Output runs a program and gives its standard output; the error may be an
+	// *exec.ExitError, with the standard error.
+	Output func(ctx context.Context, program string, args ...string) ([]byte, error)
+	Listen func(network, address string) (net.Listener, error)
 
 	// Kernel is the command of the kernel that is started; "{connection_file}" stands
 	// for the connection file.

@@ -56,6 +56,7 @@ func (e Environment) memory() []Finding {
 // fewDescriptors is what a kernel with a few front ends gets along with.
 const fewDescriptors = 256
 
+// descriptors judges how many files a process may have open; 0 is no limit.
 func (e Environment) descriptors(limit uint64) []Finding {
 	switch {
 	case limit == 0:
