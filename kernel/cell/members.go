@@ -113,14 +113,15 @@ func fieldNames(t types.Type, names map[string]bool, seen map[types.Type]bool, d
 // those already there. It says whether nothing else can stand there.
 func (p *probe) fields(add func(types.Object, int)) (only bool) {
 	name := p.parent(0)
-	i := 1
-	if kv, ok := p.parent(1).(*ast.KeyValueExpr); ok {
+	around := p.parent(1)
+	kv, key := around.(*ast.KeyValueExpr)
+	if key {
 		if kv.Key != name {
 			return false
 		}
-		i++
+		around = p.parent(2)
 	}
-	l, ok := p.parent(i).(*ast.CompositeLit)
+	l, ok := around.(*ast.CompositeLit)
 	if !ok || l.Type == name {
 		return false
 	}
@@ -145,7 +146,7 @@ func (p *probe) fields(add func(types.Object, int)) (only bool) {
 	if values > 0 && len(given) == 0 {
 		return false
 	}
-	own := false
+	own := false // of a cell's struct, whose values may stand without their fields' names
 	for i := range s.NumFields() {
 		f := s.Field(i)
 		if p.can(f) && !given[f.Name()] {
@@ -153,7 +154,7 @@ func (p *probe) fields(add func(types.Object, int)) (only bool) {
 			add(f, rankLocal)
 		}
 	}
-	return len(given) > 0 || !own || i > 1
+	return key || len(given) > 0 || !own
 }
 
 // can says whether a cell can name o.

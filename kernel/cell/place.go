@@ -6,14 +6,16 @@ import (
 	"slices"
 )
 
-// A place is what can stand at the cursor.
+// A place is what can stand at the cursor; the zero value is any name or keyword.
 type place struct {
 	nothing      bool
-	selector     bool // what is after the dot
-	types        bool // nothing but types
+	selector     bool // only what the expression before the dot has
+	types        bool // only types
 	keywordsOnly bool
 }
 
+// place says what can stand at the cursor. list are the lexemes before the cursor's
+// name, and before is the last of them, ILLEGAL where there is none.
 func (p *probe) place(list []lexeme, before token.Token) (at place) {
 	switch before {
 	case token.PERIOD:
@@ -93,7 +95,7 @@ func operandEnd(t token.Token) bool {
 	return t.IsLiteral() || t == token.RPAREN || t == token.RBRACK || t == token.RBRACE
 }
 
-// keywords are those that can stand at the cursor.
+// keywords are those that can stand at the cursor; list and before are place's.
 func (p *probe) keywords(list []lexeme, before token.Token) (words []string) {
 	open, head := nesting(list)
 	if before == token.RBRACE {

@@ -438,10 +438,7 @@ func (p *probe) object(id *ast.Ident) types.Object {
 			return nil
 		}
 	}
-	if o := p.info.Defs[id]; o != nil {
-		return o
-	}
-	return nil
+	return p.info.Defs[id]
 }
 
 // cursorName stands where the cursor is in a cell that is probed for completion.

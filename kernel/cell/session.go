@@ -20,7 +20,8 @@ type Bindings struct {
 	// Exports gives the names that every cell sees without an import, and as
 	// Package.Name: functions and variables as their values, a variable's value
 	// being addressable, types as nil pointers to them ((*T)(nil)). It is called
-	// when the child starts and again for each subshell. nil adds nothing.
+	// when the child starts, and again for each subshell and after %reset. nil adds
+	// nothing.
 	Exports func(*Session) map[string]reflect.Value
 	// Package is the package name of Exports; "" means lab.
 	Package string

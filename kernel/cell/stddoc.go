@@ -32,7 +32,7 @@ func newStdDocs() (*stdDocs, error) {
 }
 
 // doc is the doc comment of a name of the package at path: of Type.Name for a
-// method or field, and of the package itself for "".
+// method or field, and of the package itself for ""; "" where nothing is known.
 func (d *stdDocs) doc(path, name string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

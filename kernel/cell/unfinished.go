@@ -157,7 +157,8 @@ type parsed struct {
 	ok    bool
 }
 
-// parse parses text, which begins where s does.
+// parse parses text, which begins where s does and has added beyond the cell's text.
+// A tree of text with faults has what could be read, and ok is false.
 func (p *probe) parse(s segment, text string, added ...edit) parsed {
 	head, tail := "package p;func _(){", "\n}"
 	if s.decl {
