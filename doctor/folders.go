@@ -18,7 +18,7 @@ const leastSpace = 20 << 20
 func (e Environment) state() []Finding {
 	const do = "kernels keep their history in memory until then: make it writable, or set DELTAFIN_STATE to another folder"
 	if e.StateErr != nil {
-		return []Finding{warn("a folder for the history of cells", e.StateErr.Error(), "")}
+		return []Finding{warn("a folder for the history of cells", e.StateErr.Error(), "kernels keep their history in memory until then")}
 	}
 	dir := filepath.Join(e.State, "history")
 	findings := folder(dir, 0, Warning, do)
@@ -41,7 +41,7 @@ func (e Environment) state() []Finding {
 func (e Environment) cache() []Finding {
 	const do = "kernels unpack the embedded model into memory at each start until then: make room, or set DELTAFIN_STATE to another folder"
 	if e.CacheErr != nil {
-		return []Finding{warn("a folder for the unpacked model", e.CacheErr.Error(), do)}
+		return []Finding{warn("a folder for the unpacked model", e.CacheErr.Error(), "kernels unpack the embedded model into memory at each start until then")}
 	}
 	need := e.Unpacked
 	if unpacked, _ := filepath.Glob(filepath.Join(globEscape(e.Cache), "models", "*", "model.safetensors")); len(unpacked) > 0 {
