@@ -76,10 +76,10 @@ reply := Say("x")
 const limit = 10
 var anything any = place
 const Limit float64 = 2`,
-	`twin := 1`, `twin := 2`,
 	`// scale multiplies.
 func scale(p Point, by int) (Point, error) { return p, nil }
 func apply[T any, U any](xs []T, f func(T) U) []U { return nil }`,
+	`twin := 1`, `twin := 2`, // the last cell: what follows tidies up after it
 }
 
 func TestCompletions(t *testing.T) {
