@@ -10,16 +10,21 @@ import (
 	"deltafin/kernel/wire"
 )
 
-// abortSettle is how long an error reply waits for requests that the front end sent
-// before it could know of the error: they may be a moment behind on their way.
-const abortSettle = time.Millisecond
+// How long an error's or an interrupt's reply waits for requests that the front end
+// sent before it could know: they may be a moment behind on their way. JupyterLab
+// sends a notebook's cells one by one, and where it is busy 1 ms let every fourth
+// notebook run past its error, 10 ms one of 40. An interrupt has less time.
+const (
+	errorSettle     = 20 * time.Millisecond
+	interruptSettle = time.Millisecond
+)
 
-// settleAborts waits until no request has come for abortSettle, for at most ten times
-// as long: a front end that runs a whole notebook sends a hundred.
-func (s *Server) settleAborts() {
+// settle waits until no request has come for quiet, for at most ten times as long: a
+// front end that runs a whole notebook sends a hundred.
+func (s *Server) settle(quiet time.Duration) {
 	for range 10 {
 		n := s.received.Load()
-		time.Sleep(abortSettle)
+		time.Sleep(quiet)
 		if s.received.Load() == n {
 			return
 		}
@@ -84,7 +89,11 @@ func (s *Server) execute(ctx context.Context, r *request) (any, error) {
 	}
 	// What was sent after an interrupt runs: the cells that it aborts are known already.
 	if failed != nil && stopOnError && ctx.Err() == nil {
-		s.settleAborts()
+		if ctx.Err() != nil {
+			s.settle(interruptSettle)
+		} else {
+			s.settle(errorSettle)
+		}
 		if sh := s.shell(cell.Subshell); sh != nil {
 			sh.abort(s.received.Load())
 		}

@@ -183,7 +183,7 @@ func (sh *shell) interrupt() bool {
 		sh.cancel()
 	}
 	sh.mu.Unlock()
-	sh.server.settleAborts()
+	sh.server.settle(interruptSettle)
 	sh.mu.Lock()
 	sh.settling--
 	sh.change.Broadcast()
