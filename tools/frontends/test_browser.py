@@ -63,12 +63,18 @@ class Browser(FrontEndTest):
         drawn(notebook.panel.locator(".jp-RenderedVegaCommon5").first)
 
     def test_error(self):
-        notebook = self.notebook("numbers := []int{1, 2}\ni := 2\nfmt.Println(numbers[i])\nfmt.Println(i)", 'fmt.Println("not run")')
+        # The cell fails once the browser has sent the next one too.
+        gate = self.work / "sent"
+        notebook = self.notebook(
+            f'for _, err := os.Stat({json.dumps(str(gate))}); err != nil; _, err = os.Stat({json.dumps(str(gate))}) {{\n\ttime.Sleep(time.Millisecond)\n}}\n'
+            'numbers := []int{1, 2}\nfmt.Println(numbers[len(numbers)])\nfmt.Println("not reached")', 'fmt.Println("not run")')
         notebook.run_all()
+        expect(notebook.cell(1).locator(".jp-InputPrompt")).to_have_text("[*]:")
+        gate.touch()
         error = notebook.outputs(0)
         expect(error).to_contain_text("index out of range")
-        expect(error).to_contain_text("→   3 | fmt.Println(numbers[i])")
-        marked = error.locator("span", has_text="→   3 |")
+        expect(error).to_contain_text("→   5 | fmt.Println(numbers[len(numbers)])")
+        marked = error.locator("span", has_text="→   5 |")
         expect(marked).to_be_visible()
         self.assertNotEqual(marked.evaluate("e => getComputedStyle(e).color"),
                             error.locator("pre").evaluate("e => getComputedStyle(e).color"), "the line has the colour of the rest")
