@@ -48,12 +48,15 @@ def main(folder):
         quickstart.save()
         drawn(quickstart.panel.locator(".jp-RenderedVegaCommon5").first)
         quickstart.panel.get_by_role("heading", name="Which experts").evaluate("e => e.scrollIntoView({block: 'start'})")
+        saved = page.get_by_text("Saving completed")
+        expect(saved).to_have_count(0)
         page.screenshot(path=str(folder / "quickstart.png"))
 
-        page.set_viewport_size({"width": 1140, "height": 780})
+        page.set_viewport_size({"width": 1140, "height": 705})
         quickstart.command("apputils:change-theme", theme="JupyterLab Dark")
         quickstart.leave()
         dark = Notebook(page, work, "generation.ipynb", *GENERATION)
+        page.locator(".lm-TabBar-tab", has_text="Launcher").locator(".lm-TabBar-tabCloseIcon").click()
         for i in range(len(GENERATION) - 1):
             dark.run(i)
         expect(dark.cell(0).locator(".noUi-handle")).to_be_visible()
@@ -62,6 +65,8 @@ def main(folder):
         page.keyboard.type("g.Stats.")
         page.keyboard.press("Tab")
         expect(page.locator(".jp-Completer:visible")).to_contain_text("TTFTSeconds")
+        expect(saved).to_have_count(0)
+        dark.idle()
         page.screenshot(path=str(folder / "completion.png"))
     for picture in sorted(folder.glob("*.png")):
         print(f"{picture}: {picture.stat().st_size >> 10} KiB")
