@@ -84,8 +84,12 @@ func allocate(k reflect.Kind, params, methods int) (*abiType, *abiUncommon, []ab
 // Reflect is the type.
 func (t *Type) Reflect() reflect.Type { return pack(t.typ) }
 
-// SetLayout gives t the size, alignment and pointers of shape.
-func (t *Type) SetLayout(shape reflect.Type) {
+// SetLayout gives t the size, alignment and pointers of shape, and says whether its
+// values can be compared.
+func (t *Type) SetLayout(shape reflect.Type, comparable bool) {
+	if comparable {
+		t.typ.equal = func(p, q unsafe.Pointer) bool { return t.typ.equal(p, q) } // that of SetUnderlying
+	}
 	s := unpack(shape)
 	t.typ.size, t.typ.ptrBytes, t.typ.align, t.typ.fieldAlign, t.typ.gcData = s.size, s.ptrBytes, s.align, s.fieldAlign, s.gcData
 	t.typ.tflag = t.typ.tflag&^tflagLayout | s.tflag&tflagLayout

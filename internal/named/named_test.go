@@ -23,7 +23,7 @@ func fn[F any]() reflect.Type { return reflect.TypeFor[F]() }
 func define(t *testing.T, name string, u reflect.Type, ms ...Method) reflect.Type {
 	t.Helper()
 	typ := New("main", "main."+name, u.Kind(), true, Options{Params: params(u), Methods: len(ms)})
-	typ.SetLayout(u)
+	typ.SetLayout(u, u.Comparable())
 	typ.SetUnderlying(u)
 	if err := typ.SetMethods(ms); err != nil {
 		t.Fatal(err)
@@ -344,7 +344,7 @@ func TestRecursive(t *testing.T) {
 		M unsafe.Pointer
 		A [2]unsafe.Pointer
 		V int
-	}]())
+	}](), false)
 	self := n.Reflect()
 	n.SetUnderlying(StructOf("main", []reflect.StructField{
 		{Name: "next", Type: reflect.PointerTo(self)}, {Name: "kids", Type: reflect.MapOf(reflect.TypeFor[string](), self)},

@@ -8,6 +8,7 @@ import (
 	"path"
 	"reflect"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -41,6 +42,7 @@ type shell struct {
 	serial  *int
 	reached map[string]map[string]reflect.Value // types beyond the exports
 	source  map[string]*source                  // by the name in positions; guarded by table.mu
+	types   int                                 // how many of table.types the interpreter knows
 }
 
 // newShell makes the main shell, or one beside main.
@@ -86,10 +88,9 @@ func newShell(c *child, main *shell) (*shell, error) {
 			"CommandContext": reflect.ValueOf(c.commandContext),
 		},
 		path.Join(internalPath, internalPath): {
-			"Guard":    reflect.ValueOf(c.guard),
-			"Show":     reflect.ValueOf(c.show),
-			"ShowText": reflect.ValueOf(c.showText),
-			"Clear":    reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
+			"Guard": reflect.ValueOf(c.guard),
+			"Show":  reflect.ValueOf(c.show),
+			"Clear": reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
 		},
 		path.Join(c.bindings.Package, c.bindings.Package): exports,
 	}); err != nil {
@@ -107,7 +108,17 @@ func newShell(c *child, main *shell) (*shell, error) {
 			return nil, err
 		}
 		lab, reached := reflectPackage(lib, c.bindings.Package, exports)
-		s.table, s.reached = newTable(lib, lab), reached
+		known := []map[string]map[string]reflect.Value{stdlib.Symbols, unsafe.Symbols, more, reached, {path.Join(c.bindings.Package, c.bindings.Package): exports}}
+		s.table, s.reached = newTable(lib, lab, func(p, name string) reflect.Type {
+			for _, symbols := range known {
+				for _, key := range []string{path.Join(p, packageName(p)), path.Join(p, path.Base(p))} {
+					if v := symbols[key][name]; isTypeExport(v) {
+						return v.Type().Elem()
+					}
+				}
+			}
+			return nil
+		}), reached
 	} else {
 		s.reached = main.reached
 	}
@@ -166,22 +177,6 @@ func (c *child) show(values ...any) {
 	}
 	o.Result(b)
 }
-
-// showText shows a value by what its own interpreted method says.
-func (c *child) showText(v any, text func() string) {
-	s, ok := func() (s string, ok bool) {
-		defer func() { recover() }()
-		return text(), true
-	}()
-	if !ok {
-		c.show(v)
-		return
-	}
-	c.show(shownText(s))
-}
-
-// shownText is a text that is shown as it is.
-type shownText string
 
 // execute runs one cell and reports its end.
 func (s *shell) execute(o *cellOutput, d executeData) {
@@ -291,7 +286,11 @@ func (s *shell) prepare(run *interp.Run, code string, count int, expression bool
 		return "", compileError(errs)
 	}
 	low := lower(u)
-	shared, err := s.learn(run, u)
+	var shared []*decl
+	err := low.err
+	if err == nil {
+		shared, err = s.learn(run, u)
+	}
 	if err == nil {
 		err = s.compile(run, low.file)
 	}
@@ -305,6 +304,17 @@ func (s *shell) prepare(run *interp.Run, code string, count int, expression bool
 			undo()
 			return "", s.unsupported(src, fmt.Errorf("%s, a variable of another shell, can't be shared", d.name))
 		}
+	}
+	for _, d := range append(slices.Clone(u.fresh), low.made...) {
+		if d.code == nil {
+			continue
+		}
+		f, ok := s.interp.Func(d.run)
+		if !ok {
+			undo()
+			return "", s.unsupported(src, fmt.Errorf("method %s", d.name))
+		}
+		d.code.run.Store(&f)
 	}
 	t.commit(u)
 	for k, d := range low.instances {
@@ -380,6 +390,11 @@ func (s *shell) compile(run *interp.Run, f *ast.File) (err error) {
 			err = fmt.Errorf("%v", r)
 		}
 	}()
+	symbols, n := s.table.types.since(s.types)
+	if err := s.interp.Use(symbols); err != nil {
+		return err
+	}
+	s.types = n
 	// The interpreter keeps imports by file name.
 	*s.serial++
 	f.Package = token.Pos(s.fset.AddFile("file"+strconv.Itoa(*s.serial), -1, 1).Base())

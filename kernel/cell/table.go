@@ -6,6 +6,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,6 +58,9 @@ type decl struct {
 	basic   types.BasicKind
 	generic bool
 
+	code    *code            // of a method
+	methods map[string]*decl // of an instance of a generic type
+
 	// What another shell's interpreter needs to know it too.
 	home    *shell
 	lowered ast.Node        // a declaration, or a variable's type
@@ -89,10 +93,11 @@ type table struct {
 	instances map[string]*decl // of generic declarations, by what they are of
 	used      map[string]bool  // names that the interpreter has seen
 	scope     *types.Package   // of the last check that passed
+	types     *rtypes
 }
 
-func newTable(lib *library, lab *types.Package) *table {
-	return &table{lib: lib, lab: lab, current: map[string]*decl{}, methods: map[*decl]map[string]*decl{}, imports: map[string]string{}, used: map[string]bool{}, instances: map[string]*decl{}}
+func newTable(lib *library, lab *types.Package, std func(path, name string) reflect.Type) *table {
+	return &table{lib: lib, lab: lab, current: map[string]*decl{}, methods: map[*decl]map[string]*decl{}, imports: map[string]string{}, used: map[string]bool{}, instances: map[string]*decl{}, types: newRTypes(std)}
 }
 
 func (t *table) next() int { t.serial++; return t.serial }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 	"unsafe"
+
+	"deltafin/internal/named"
 )
 
 // bltn type defines functions which run at CFG execution.
@@ -2123,7 +2125,7 @@ func getIndexSeq(n *node) {
 		fnext := getExec(n.fnext)
 		n.exec = func(f *frame) bltn {
 			v := value(f)
-			r := v.FieldByIndex(index)
+			r := named.FieldByIndex(v, index)
 			getFrame(f, l).data[i] = r
 			if r.Bool() {
 				return tnext
@@ -2133,7 +2135,7 @@ func getIndexSeq(n *node) {
 	} else {
 		n.exec = func(f *frame) bltn {
 			v := value(f)
-			getFrame(f, l).data[i] = v.FieldByIndex(index)
+			getFrame(f, l).data[i] = named.FieldByIndex(v, index)
 			return tnext
 		}
 	}
@@ -2149,7 +2151,7 @@ func getPtrIndexSeq(n *node) {
 	if n.fnext != nil {
 		fnext := getExec(n.fnext)
 		n.exec = func(f *frame) bltn {
-			r := value(f).Elem().FieldByIndex(index)
+			r := named.FieldByIndex(value(f).Elem(), index)
 			getFrame(f, l).data[i] = r
 			if r.Bool() {
 				return tnext
@@ -2158,7 +2160,7 @@ func getPtrIndexSeq(n *node) {
 		}
 	} else {
 		n.exec = func(f *frame) bltn {
-			getFrame(f, l).data[i] = value(f).Elem().FieldByIndex(index)
+			getFrame(f, l).data[i] = named.FieldByIndex(value(f).Elem(), index)
 			return tnext
 		}
 	}
@@ -2175,7 +2177,7 @@ func getIndexSeqField(n *node) {
 		fnext := getExec(n.fnext)
 		if n.child[0].typ.TypeOf().Kind() == reflect.Ptr {
 			n.exec = func(f *frame) bltn {
-				r := value(f).Elem().FieldByIndex(index)
+				r := named.FieldByIndex(value(f).Elem(), index)
 				getFrame(f, l).data[i] = r
 				if r.Bool() {
 					return tnext
@@ -2184,7 +2186,7 @@ func getIndexSeqField(n *node) {
 			}
 		} else {
 			n.exec = func(f *frame) bltn {
-				r := value(f).FieldByIndex(index)
+				r := named.FieldByIndex(value(f), index)
 				getFrame(f, l).data[i] = r
 				if r.Bool() {
 					return tnext
@@ -2195,12 +2197,12 @@ func getIndexSeqField(n *node) {
 	} else {
 		if n.child[0].typ.TypeOf().Kind() == reflect.Ptr {
 			n.exec = func(f *frame) bltn {
-				getFrame(f, l).data[i] = value(f).Elem().FieldByIndex(index)
+				getFrame(f, l).data[i] = named.FieldByIndex(value(f).Elem(), index)
 				return tnext
 			}
 		} else {
 			n.exec = func(f *frame) bltn {
-				getFrame(f, l).data[i] = value(f).FieldByIndex(index)
+				getFrame(f, l).data[i] = named.FieldByIndex(value(f), index)
 				return tnext
 			}
 		}
@@ -2224,7 +2226,7 @@ func getIndexSeqPtrMethod(n *node) {
 			}
 		} else {
 			n.exec = func(f *frame) bltn {
-				getFrame(f, l).data[i] = value(f).Elem().FieldByIndex(fi).Addr().Method(mi)
+				getFrame(f, l).data[i] = named.FieldByIndex(value(f).Elem(), fi).Addr().Method(mi)
 				return next
 			}
 		}
@@ -2236,7 +2238,7 @@ func getIndexSeqPtrMethod(n *node) {
 			}
 		} else {
 			n.exec = func(f *frame) bltn {
-				getFrame(f, l).data[i] = value(f).FieldByIndex(fi).Addr().Method(mi)
+				getFrame(f, l).data[i] = named.FieldByIndex(value(f), fi).Addr().Method(mi)
 				return next
 			}
 		}
@@ -2260,7 +2262,7 @@ func getIndexSeqMethod(n *node) {
 			}
 		} else {
 			n.exec = func(f *frame) bltn {
-				getFrame(f, l).data[i] = value(f).Elem().FieldByIndex(fi).Method(mi)
+				getFrame(f, l).data[i] = named.FieldByIndex(value(f).Elem(), fi).Method(mi)
 				return next
 			}
 		}
@@ -2272,7 +2274,7 @@ func getIndexSeqMethod(n *node) {
 			}
 		} else {
 			n.exec = func(f *frame) bltn {
-				getFrame(f, l).data[i] = value(f).FieldByIndex(fi).Method(mi)
+				getFrame(f, l).data[i] = named.FieldByIndex(value(f), fi).Method(mi)
 				return next
 			}
 		}
@@ -2734,7 +2736,7 @@ func doCompositeBinStruct(n *node, hasType bool) {
 	n.exec = func(f *frame) bltn {
 		s := reflect.New(typ).Elem()
 		for i, v := range values {
-			s.FieldByIndex(fieldIndex[i]).Set(v(f))
+			named.FieldByIndex(s, fieldIndex[i]).Set(v(f))
 		}
 		d := value(f)
 		switch {

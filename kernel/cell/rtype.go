@@ -1,0 +1,731 @@
+package cell
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"path"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+
+	"deltafin/internal/named"
+	"deltafin/internal/third_party/yaegi/interp"
+)
+
+// typesPath is the package in which the interpreter finds the types that cells
+// declare and the struct and interface types that they write. For the interpreter
+// they are compiled types, and so they are for everything that it calls.
+const typesPath = "types" + mark
+
+// rtypes are the reflect types of a session's cells. A type is made once and stays.
+// The table's mutex guards them.
+type rtypes struct {
+	std func(path, name string) reflect.Type // nil where there is none
+
+	defined map[string]*defined     // by key
+	literal map[string]reflect.Type // struct and interface types without names, by key
+	local   map[types.Object]int    // numbers of types declared in functions
+	symbols []symbol
+	names   map[reflect.Type]string // of symbols
+}
+
+// A symbol is the name of a type in typesPath.
+type symbol struct {
+	name string
+	typ  reflect.Type
+}
+
+func newRTypes(std func(path, name string) reflect.Type) *rtypes {
+	return &rtypes{std: std, defined: map[string]*defined{}, literal: map[string]reflect.Type{}, local: map[types.Object]int{}, names: map[reflect.Type]string{}}
+}
+
+// A defined type is one with methods, or a name.
+type defined struct {
+	key     string
+	typ     *named.Type
+	decl    *decl // of the name; nil for those of functions and those without
+	of      types.Type
+	state   int              // of its underlying type
+	methods map[string]*code // declared for it
+	embeds  []*decl          // whose methods may be promoted
+}
+
+// States of a defined type.
+const (
+	placed = iota // has its layout
+	filling
+	filled
+)
+
+// A code is what a method does: a function of the interpreter that takes the
+// receiver first. It is replaced when the method is declared again.
+type code struct {
+	name    string
+	pointer bool // whether the receiver is one
+	run     atomic.Pointer[interp.Func]
+}
+
+// call runs the method on what recv points to.
+func (c *code) call(recv reflect.Value, in []reflect.Value) []reflect.Value {
+	f := c.run.Load()
+	if f == nil {
+		panic(fmt.Errorf("method %s has not been compiled", c.name))
+	}
+	if !c.pointer {
+		recv = recv.Elem()
+	}
+	return (*f)(append([]reflect.Value{recv}, in...))
+}
+
+// An unmadeError says which type can't be made.
+type unmadeError struct{ typ string }
+
+func (e *unmadeError) Error() string { return "values of type " + e.typ }
+
+var basicTypes = map[types.BasicKind]reflect.Type{
+	types.Bool: reflect.TypeFor[bool](), types.Int: reflect.TypeFor[int](), types.Int8: reflect.TypeFor[int8](), types.Int16: reflect.TypeFor[int16](),
+	types.Int32: reflect.TypeFor[int32](), types.Int64: reflect.TypeFor[int64](), types.Uint: reflect.TypeFor[uint](), types.Uint8: reflect.TypeFor[uint8](),
+	types.Uint16: reflect.TypeFor[uint16](), types.Uint32: reflect.TypeFor[uint32](), types.Uint64: reflect.TypeFor[uint64](), types.Uintptr: reflect.TypeFor[uintptr](),
+	types.Float32: reflect.TypeFor[float32](), types.Float64: reflect.TypeFor[float64](), types.Complex64: reflect.TypeFor[complex64](),
+	types.Complex128: reflect.TypeFor[complex128](), types.String: reflect.TypeFor[string](), types.UnsafePointer: reflect.TypeFor[unsafe.Pointer](),
+	types.UntypedNil: reflect.TypeFor[any](),
+}
+
+// rtype is the reflect type of t, with everything that it needs.
+func (l *lowerer) rtype(t types.Type) (reflect.Type, error) {
+	typ, err := l.reflectOf(t)
+	if e := l.settle(); err == nil {
+		err = e
+	}
+	for len(l.wanted) > 0 {
+		n := l.wanted[0]
+		l.wanted = l.wanted[1:]
+		l.instanceOf(n)
+	}
+	return typ, err
+}
+
+// settle fills what has been placed, and gives it its methods.
+func (l *lowerer) settle() error {
+	var errs []error
+	for len(l.placed) > 0 || len(l.bare) > 0 {
+		if n := len(l.placed); n > 0 {
+			d := l.placed[0]
+			l.placed = l.placed[1:]
+			errs = append(errs, l.fill(d))
+			continue
+		}
+		d := l.bare[0]
+		l.bare = l.bare[1:]
+		errs = append(errs, l.setMethods(d, d.of))
+	}
+	return errors.Join(errs...)
+}
+
+func (l *lowerer) reflectOf(t types.Type) (reflect.Type, error) {
+	t = types.Unalias(l.concrete(t))
+	switch t := t.(type) {
+	case *types.Basic:
+		if r := basicTypes[types.Default(t).(*types.Basic).Kind()]; r != nil {
+			return r, nil
+		}
+	case *types.Named:
+		return l.definedOf(t)
+	case *types.Pointer:
+		e, err := l.reflectOf(t.Elem())
+		if err != nil {
+			return nil, err
+		}
+		return reflect.PointerTo(e), nil
+	case *types.Slice:
+		e, err := l.reflectOf(t.Elem())
+		if err != nil {
+			return nil, err
+		}
+		return reflect.SliceOf(e), nil
+	case *types.Array:
+		e, err := l.whole(t.Elem())
+		if err != nil {
+			return nil, err
+		}
+		return reflect.ArrayOf(int(t.Len()), e), nil
+	case *types.Map:
+		k, err := l.whole(t.Key())
+		if err != nil {
+			return nil, err
+		}
+		e, err := l.reflectOf(t.Elem())
+		if err != nil {
+			return nil, err
+		}
+		return reflect.MapOf(k, e), nil
+	case *types.Chan:
+		e, err := l.reflectOf(t.Elem())
+		if err != nil {
+			return nil, err
+		}
+		dir := reflect.BothDir
+		switch t.Dir() {
+		case types.SendOnly:
+			dir = reflect.SendDir
+		case types.RecvOnly:
+			dir = reflect.RecvDir
+		}
+		return reflect.ChanOf(dir, e), nil
+	case *types.Signature:
+		return l.funcOf(t)
+	case *types.Struct, *types.Interface:
+		return l.literalOf(t)
+	}
+	return nil, &unmadeError{l.typeString(t)}
+}
+
+func (l *lowerer) typeString(t types.Type) string {
+	return unmark(types.TypeString(t, func(p *types.Package) string { return p.Name() }))
+}
+
+func (l *lowerer) funcOf(t *types.Signature) (reflect.Type, error) {
+	list := func(tup *types.Tuple) (out []reflect.Type, err error) {
+		for i := range tup.Len() {
+			r, err := l.reflectOf(tup.At(i).Type())
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, r)
+		}
+		return out, nil
+	}
+	in, err := list(t.Params())
+	if err != nil {
+		return nil, err
+	}
+	out, err := list(t.Results())
+	if err != nil {
+		return nil, err
+	}
+	return reflect.FuncOf(in, out, t.Variadic()), nil
+}
+
+// whole is the reflect type of t, filled if it can be: for a place that holds t or
+// compares it.
+func (l *lowerer) whole(t types.Type) (reflect.Type, error) {
+	r, err := l.reflectOf(t)
+	if err != nil {
+		return nil, err
+	}
+	if n, ok := types.Unalias(l.concrete(t)).(*types.Named); ok {
+		if d := l.u.table.types.defined[l.key(n)]; d != nil && d.state == placed {
+			if err := l.fill(d); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return r, nil
+}
+
+// definedOf is the reflect type of a type with a name.
+func (l *lowerer) definedOf(n *types.Named) (reflect.Type, error) {
+	r := l.u.table.types
+	o := n.Obj()
+	if o.Pkg() == nil {
+		return reflect.TypeFor[error](), nil
+	}
+	if o.Pkg() != l.u.pkg && n.TypeArgs().Len() == 0 {
+		if l.u.named[o] == nil && o.Parent() == o.Pkg().Scope() && !l.local(o) {
+			if t := r.std(o.Pkg().Path(), o.Name()); t != nil {
+				return t, nil
+			}
+			return nil, &unmadeError{l.typeString(n)}
+		}
+	}
+	if o.Pkg().Path() == "iter" {
+		return l.reflectOf(n.Underlying())
+	}
+	key := l.key(n)
+	if d := r.defined[key]; d != nil {
+		return d.typ.Reflect(), nil
+	}
+	u := l.concrete(n.Underlying())
+	shape, err := l.shape(u)
+	if err != nil {
+		return nil, err
+	}
+	name := o.Name()
+	if d := l.u.named[o]; d != nil {
+		name = d.name
+	}
+	if n.TypeArgs().Len() > 0 {
+		var args []string
+		for i := range n.TypeArgs().Len() {
+			a, err := l.reflectOf(n.TypeArgs().At(i))
+			if err != nil {
+				return nil, err
+			}
+			s := a.String()
+			if a.Name() != "" && a.PkgPath() != "" {
+				s = a.PkgPath() + "." + a.Name()
+			}
+			args = append(args, s)
+		}
+		name += "[" + strings.Join(args, ",") + "]"
+	}
+	params := 0
+	if s, ok := u.(*types.Signature); ok {
+		params = s.Params().Len() + s.Results().Len()
+	}
+	d := &defined{key: key, of: n, decl: l.u.named[o], methods: map[string]*code{}}
+	d.typ = named.New(o.Pkg().Path(), o.Pkg().Name()+"."+unmark(name), kindOf(u), true, named.Options{Params: params, Methods: types.NewMethodSet(types.NewPointer(n)).Len()})
+	d.typ.SetLayout(shape, types.Comparable(u))
+	r.defined[key] = d
+	l.placed = append(l.placed, d)
+	l.bare = append(l.bare, d)
+	if n.TypeArgs().Len() > 0 {
+		l.wanted = append(l.wanted, n)
+	}
+	return d.typ.Reflect(), nil
+}
+
+// local says whether o is declared in a function.
+func (l *lowerer) local(o types.Object) bool { return o.Parent() != o.Pkg().Scope() }
+
+// literalOf is the reflect type of a struct or an interface type without a name.
+func (l *lowerer) literalOf(t types.Type) (reflect.Type, error) {
+	r := l.u.table.types
+	key := l.key(t)
+	if m := r.literal[key]; m != nil {
+		return m, nil
+	}
+	made, err := l.underlying(t)
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := t.(*types.Struct); ok {
+		if n := types.NewMethodSet(types.NewPointer(s)).Len(); n > 0 {
+			d := &defined{key: key, of: s, methods: map[string]*code{}, state: filled}
+			d.typ = named.New("main", made.String(), reflect.Struct, false, named.Options{Methods: n})
+			d.typ.SetUnderlying(made)
+			d.embeds = l.embedded(s)
+			made = d.typ.Reflect()
+			r.defined[key] = d
+			l.bare = append(l.bare, d)
+		}
+	}
+	r.literal[key] = made
+	return made, nil
+}
+
+// underlying makes the reflect type of t, which has no name.
+func (l *lowerer) underlying(t types.Type) (reflect.Type, error) {
+	switch t := t.(type) {
+	case *types.Struct:
+		var fields []reflect.StructField
+		plain := true
+		for i := range t.NumFields() {
+			f := t.Field(i)
+			ft, err := l.whole(f.Type())
+			if err != nil {
+				return nil, err
+			}
+			x := reflect.StructField{Name: f.Name(), Type: ft, Tag: reflect.StructTag(t.Tag(i)), Anonymous: f.Embedded()}
+			if !f.Exported() {
+				x.PkgPath = "main"
+			}
+			plain = plain && f.Exported() && !f.Embedded()
+			fields = append(fields, x)
+		}
+		if plain {
+			return reflect.StructOf(fields), nil
+		}
+		return named.StructOf("main", fields), nil
+	case *types.Interface:
+		var ms []reflect.Method
+		for i := range t.NumMethods() {
+			m := t.Method(i)
+			ft, err := l.funcOf(m.Signature())
+			if err != nil {
+				return nil, err
+			}
+			ms = append(ms, reflect.Method{Name: m.Name(), Type: ft})
+		}
+		return named.InterfaceOf("main", ms), nil
+	}
+	return l.reflectOf(t)
+}
+
+// fill gives a placed type what is beneath it.
+func (l *lowerer) fill(d *defined) error {
+	if d.state != placed {
+		return nil
+	}
+	d.state = filling
+	u := l.concrete(d.of.Underlying())
+	r, err := l.underlying(u)
+	if err != nil {
+		delete(l.u.table.types.defined, d.key)
+		return err
+	}
+	d.typ.SetUnderlying(r)
+	d.embeds = l.embedded(u)
+	d.state = filled
+	return nil
+}
+
+// embedded are the declarations whose methods a struct type may have.
+func (l *lowerer) embedded(t types.Type) (out []*decl) {
+	s, ok := t.(*types.Struct)
+	if !ok {
+		return nil
+	}
+	for i := range s.NumFields() {
+		f := s.Field(i)
+		if !f.Embedded() {
+			continue
+		}
+		ft := types.Unalias(f.Type())
+		if p, ok := ft.(*types.Pointer); ok {
+			ft = types.Unalias(p.Elem())
+		}
+		if n, ok := ft.(*types.Named); ok {
+			if d := l.u.named[n.Origin().Obj()]; d != nil {
+				out = append(out, d)
+			}
+			out = append(out, l.embedded(l.concrete(n.Underlying()))...)
+		}
+	}
+	return out
+}
+
+func kindOf(t types.Type) reflect.Kind {
+	switch t := t.(type) {
+	case *types.Basic:
+		return basicTypes[t.Kind()].Kind()
+	case *types.Pointer:
+		return reflect.Pointer
+	case *types.Slice:
+		return reflect.Slice
+	case *types.Array:
+		return reflect.Array
+	case *types.Map:
+		return reflect.Map
+	case *types.Chan:
+		return reflect.Chan
+	case *types.Signature:
+		return reflect.Func
+	case *types.Struct:
+		return reflect.Struct
+	}
+	return reflect.Interface
+}
+
+// shape is a type with the layout of t, made without what t refers to.
+func (l *lowerer) shape(t types.Type) (reflect.Type, error) {
+	switch t := types.Unalias(l.concrete(t)).(type) {
+	case *types.Pointer, *types.Map, *types.Chan, *types.Signature:
+		return reflect.TypeFor[unsafe.Pointer](), nil
+	case *types.Slice:
+		return reflect.TypeFor[[]byte](), nil
+	case *types.Interface:
+		return reflect.TypeFor[any](), nil
+	case *types.Array:
+		e, err := l.shape(t.Elem())
+		if err != nil {
+			return nil, err
+		}
+		return reflect.ArrayOf(int(t.Len()), e), nil
+	case *types.Struct:
+		var fields []reflect.StructField
+		for i := range t.NumFields() {
+			f, err := l.shape(t.Field(i).Type())
+			if err != nil {
+				return nil, err
+			}
+			fields = append(fields, reflect.StructField{Name: "F" + strconv.Itoa(i), Type: f})
+		}
+		return reflect.StructOf(fields), nil
+	case *types.Named:
+		if t.Obj().Pkg() != nil && l.u.named[t.Origin().Obj()] == nil && t.TypeArgs().Len() == 0 && !l.local(t.Obj()) {
+			return l.definedOf(t)
+		}
+		return l.shape(t.Underlying())
+	default:
+		return l.reflectOf(t)
+	}
+}
+
+// key writes a type so that only identical types are written alike.
+func (l *lowerer) key(t types.Type) string {
+	var b strings.Builder
+	l.writeKey(&b, t)
+	return b.String()
+}
+
+func (l *lowerer) writeKey(b *strings.Builder, t types.Type) {
+	tuple := func(tup *types.Tuple) {
+		for i := range tup.Len() {
+			l.writeKey(b, tup.At(i).Type())
+			b.WriteByte(';')
+		}
+	}
+	switch t := types.Unalias(l.concrete(t)).(type) {
+	case *types.Named:
+		o := t.Origin().Obj()
+		switch {
+		case o.Pkg() == nil:
+			b.WriteString(o.Name())
+		case l.u.named[o] != nil:
+			fmt.Fprintf(b, "#%d", l.u.named[o].id)
+		case l.local(o):
+			r := l.u.table.types
+			if r.local[o] == 0 {
+				r.local[o] = len(r.local) + 1
+			}
+			fmt.Fprintf(b, "@%d", r.local[o])
+			if l.cur != nil && len(l.subst) > 0 {
+				b.WriteString("in" + l.cur.run)
+			}
+		default:
+			b.WriteString(o.Pkg().Path() + "." + o.Name())
+		}
+		if t.TypeArgs().Len() > 0 {
+			b.WriteByte('[')
+			for i := range t.TypeArgs().Len() {
+				l.writeKey(b, t.TypeArgs().At(i))
+				b.WriteByte(',')
+			}
+			b.WriteByte(']')
+		}
+	case *types.Pointer:
+		b.WriteByte('*')
+		l.writeKey(b, t.Elem())
+	case *types.Slice:
+		b.WriteString("[]")
+		l.writeKey(b, t.Elem())
+	case *types.Array:
+		fmt.Fprintf(b, "[%d]", t.Len())
+		l.writeKey(b, t.Elem())
+	case *types.Map:
+		b.WriteString("map[")
+		l.writeKey(b, t.Key())
+		b.WriteByte(']')
+		l.writeKey(b, t.Elem())
+	case *types.Chan:
+		fmt.Fprintf(b, "chan%d ", t.Dir())
+		l.writeKey(b, t.Elem())
+	case *types.Signature:
+		b.WriteString("func(")
+		tuple(t.Params())
+		fmt.Fprintf(b, "%v)(", t.Variadic())
+		tuple(t.Results())
+		b.WriteByte(')')
+	case *types.Struct:
+		b.WriteString("struct{")
+		for i := range t.NumFields() {
+			f := t.Field(i)
+			fmt.Fprintf(b, "%s %v ", f.Name(), f.Embedded())
+			l.writeKey(b, f.Type())
+			fmt.Fprintf(b, " %q;", t.Tag(i))
+		}
+		b.WriteByte('}')
+	case *types.Interface:
+		b.WriteString("interface{")
+		for i := range t.NumMethods() {
+			b.WriteString(t.Method(i).Name())
+			l.writeKey(b, t.Method(i).Signature())
+			b.WriteByte(';')
+		}
+		b.WriteByte('}')
+	default:
+		b.WriteString(types.TypeString(t, (*types.Package).Path))
+	}
+}
+
+// method is the code of the method name of the type n, which has the declaration.
+func (l *lowerer) method(n *types.Named, name string, pointer bool) (*code, error) {
+	r := l.u.table.types
+	if _, err := l.definedOf(n); err != nil {
+		return nil, err
+	}
+	d := r.defined[l.key(n)]
+	if d == nil {
+		return nil, &unmadeError{l.typeString(n)}
+	}
+	c := d.methods[name]
+	if c == nil || c.pointer != pointer {
+		c = &code{name: unmark(d.typ.Reflect().String()) + "." + name, pointer: pointer}
+		d.methods[name] = c
+	}
+	return c, nil
+}
+
+// codeOf is the code that compiling the method f of the type n gives.
+func (l *lowerer) codeOf(n *types.Named, f *types.Func) (*code, error) {
+	_, pointer := types.Unalias(f.Signature().Recv().Type()).(*types.Pointer)
+	c, err := l.method(n, f.Name(), pointer)
+	if e := l.settle(); err == nil {
+		err = e
+	}
+	return c, err
+}
+
+// setMethods gives a filled type the methods of t and its pointer.
+func (l *lowerer) setMethods(d *defined, t types.Type) error {
+	if types.IsInterface(t) || d.state != filled {
+		return nil
+	}
+	var ms []named.Method
+	of := types.NewMethodSet(t)
+	set := types.NewMethodSet(types.NewPointer(t))
+	for i := range set.Len() {
+		s := set.At(i)
+		f := s.Obj().(*types.Func)
+		if !f.Exported() && f.Pkg() != l.u.pkg {
+			continue
+		}
+		typ, err := l.funcOf(l.concrete(f.Signature()).(*types.Signature))
+		if err != nil {
+			continue // a type that can't be named can't be asked for either
+		}
+		call, err := l.promoted(t, s.Index(), f, typ.IsVariadic())
+		if err != nil {
+			return err
+		}
+		ms = append(ms, named.Method{Name: f.Name(), Type: typ, Pointer: of.Lookup(f.Pkg(), f.Name()) == nil, Call: call})
+	}
+	if len(ms) == 0 {
+		return nil
+	}
+	return d.typ.SetMethods(ms)
+}
+
+// promoted is the method f that t has by the path index.
+func (l *lowerer) promoted(t types.Type, index []int, f *types.Func, variadic bool) (func(reflect.Value, []reflect.Value) []reflect.Value, error) {
+	fields := index[:len(index)-1]
+	for _, i := range fields {
+		t = types.Unalias(t)
+		if p, ok := t.Underlying().(*types.Pointer); ok {
+			t = p.Elem()
+		}
+		t = l.concrete(t.Underlying().(*types.Struct).Field(i).Type())
+	}
+	// holder follows the path, to the addressable value with the method.
+	holder := func(recv reflect.Value) reflect.Value {
+		v := recv.Elem()
+		for _, i := range fields {
+			if v.Kind() == reflect.Pointer {
+				v = v.Elem()
+			}
+			v = named.Field(v, i)
+		}
+		return v
+	}
+	name := f.Name()
+	last := func(m reflect.Value, in []reflect.Value) []reflect.Value {
+		if variadic {
+			return m.CallSlice(in)
+		}
+		return m.Call(in)
+	}
+	if types.IsInterface(t) {
+		return func(recv reflect.Value, in []reflect.Value) []reflect.Value {
+			return last(interp.InterfaceMethod(holder(recv), name), in)
+		}, nil
+	}
+	base := types.Unalias(t)
+	ptr := false
+	if p, ok := base.(*types.Pointer); ok {
+		base, ptr = types.Unalias(p.Elem()), true
+	}
+	n, _ := base.(*types.Named)
+	if n != nil && l.declares(n, f) {
+		_, pointer := types.Unalias(f.Signature().Recv().Type()).(*types.Pointer)
+		c, err := l.method(n, name, pointer)
+		if err != nil {
+			return nil, err
+		}
+		if len(fields) == 0 {
+			return c.call, nil
+		}
+		return func(recv reflect.Value, in []reflect.Value) []reflect.Value {
+			v := holder(recv)
+			if !ptr {
+				v = v.Addr()
+			}
+			return c.call(v, in)
+		}, nil
+	}
+	return func(recv reflect.Value, in []reflect.Value) []reflect.Value {
+		v := holder(recv)
+		if !ptr {
+			v = v.Addr()
+		}
+		return last(v.MethodByName(name), in)
+	}, nil
+}
+
+// declares says whether cells have the text of f, a method of n.
+func (l *lowerer) declares(n *types.Named, f *types.Func) bool {
+	if l.u.named[f.Origin()] != nil || n.Obj().Pkg() == l.u.pkg {
+		return true
+	}
+	_, ok := l.bodyOf(f.Origin())
+	return ok
+}
+
+// refresh gives the types of earlier cells the methods that this one declares.
+func (l *lowerer) refresh(changed map[*decl]bool) error {
+	r := l.u.table.types
+	var errs []error
+	for _, d := range r.defined {
+		again := d.decl != nil && changed[d.decl]
+		for _, e := range d.embeds {
+			again = again || changed[e]
+		}
+		if !again || d.decl == nil {
+			continue
+		}
+		o := l.u.pkg.Scope().Lookup(d.decl.file)
+		if o == nil {
+			continue
+		}
+		if n, ok := types.Unalias(o.Type()).(*types.Named); ok && n.TypeParams().Len() == 0 {
+			errs = append(errs, l.setMethods(d, n))
+		}
+	}
+	errs = append(errs, l.settle())
+	return errors.Join(errs...)
+}
+
+// named writes the reflect type of t as a name that the interpreter knows.
+func (l *lowerer) symbol(t types.Type) ast.Expr {
+	typ, err := l.rtype(t)
+	if err != nil {
+		l.errs = append(l.errs, err)
+		return ast.NewIdent("any")
+	}
+	r := l.u.table.types
+	name := r.names[typ]
+	if name == "" {
+		name = "T" + mark + strconv.Itoa(len(r.symbols))
+		if n := typ.Name(); token.IsIdentifier(n) {
+			name = "T" + n + mark + strconv.Itoa(len(r.symbols))
+		}
+		r.names[typ] = name
+		r.symbols = append(r.symbols, symbol{name, typ})
+	}
+	l.paths[typesPath] = true
+	return &ast.SelectorExpr{X: ast.NewIdent(importAlias(typesPath)), Sel: ast.NewIdent(name)}
+}
+
+// since gives the symbols from the n-th on, as the interpreter takes them.
+func (r *rtypes) since(n int) (interp.Exports, int) {
+	m := map[string]reflect.Value{}
+	for _, s := range r.symbols[n:] {
+		m[s.name] = reflect.Zero(reflect.PointerTo(s.typ))
+	}
+	return interp.Exports{path.Join(typesPath, typesPath): m}, len(r.symbols)
+}
