@@ -96,9 +96,6 @@ func newShell(c *child, main *shell) (*shell, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("cell: interpreter: %w", err)
 	}
-	for name, f := range c.made.printing(streamWriter{c, "stdout"}) {
-		s.interp.Replace("fmt", name, reflect.ValueOf(f))
-	}
 	if main == nil {
 		lib, err := newLibrary(func(p string) bool {
 			key := p + "/" + packageName(p)
@@ -167,7 +164,7 @@ func (c *child) guard(f func()) func() {
 // show is what lowered code calls with the values of a cell's last expression.
 func (c *child) show(values ...any) {
 	o := c.current()
-	b := c.made.render(values)
+	b := render(values)
 	if o.capture != nil {
 		*o.capture = b
 		return

@@ -115,14 +115,7 @@ func (p *PanicValue) Error() string {
 	if !v.IsValid() || !v.CanInterface() {
 		return "nil"
 	}
-	switch x := v.Interface().(type) {
-	case error:
-		return x.Error()
-	case fmt.Stringer:
-		return x.String()
-	default:
-		return fmt.Sprint(x)
-	}
+	return fmt.Sprint(v.Interface()) // by its Error or String, if they don't panic themselves
 }
 
 // Unwrap lets errors.Is and errors.As see an error that was panicked with.

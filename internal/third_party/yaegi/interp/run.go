@@ -516,18 +516,21 @@ func typeAssert(n *node, withResult, withOk bool) {
 			}
 			if !ok {
 				if !withOk {
-					panic(n.cfgErrorf("interface conversion: interface {} is nil, not %s", rtype.String()))
+					panic(n.cfgErrorf("interface conversion: %s is nil, not %s", n.child[0].typ.TypeOf(), rtype.String()))
 				}
 				return next
 			}
 			v = valueInterfaceValue(v)
-			if vt := v.Type(); vt.Kind() == reflect.Struct && vt.Field(0).Name == "IValue" {
+			if vt := v.Type(); vt.Kind() == reflect.Struct && vt.NumField() > 0 && vt.Field(0).Name == "IValue" {
 				// Value is retrieved from an interface wrapper.
 				v = v.Field(0).Elem()
 			}
 			ok = canAssertTypes(v.Type(), rtype)
 			if !ok {
 				if !withOk {
+					if rtype.Kind() != reflect.Interface {
+						panic(n.cfgErrorf("interface conversion: %s is %s, not %s", n.child[0].typ.TypeOf(), v.Type(), rtype))
+					}
 					method := firstMissingMethod(v.Type(), rtype)
 					panic(n.cfgErrorf("interface conversion: %s is not %s: missing method %s", v.Type().String(), rtype.String(), method))
 				}
