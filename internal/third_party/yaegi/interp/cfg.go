@@ -179,6 +179,13 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 							sc.add(sc.getType("int")) // Add a dummy type to store array shallow copy for range
 							ktyp = sc.getType("int")
 							vtyp = valueTOf(typ.Elem())
+						case reflect.Pointer:
+							ktyp = sc.getType("int")
+							vtyp = valueTOf(typ.Elem().Elem())
+						default: // an integer
+							n.anc.gen = rangeInt
+							sc.add(o.typ)
+							ktyp = o.typ
 						}
 					case mapT:
 						n.anc.gen = rangeMap
@@ -207,6 +214,10 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 						n.anc.gen = rangeInt
 						sc.add(sc.getType("int"))
 						ktyp = sc.getType("int")
+					case int8T, int16T, int32T, int64T, uintT, uint8T, uint16T, uint32T, uint64T, uintptrT:
+						n.anc.gen = rangeInt
+						sc.add(o.typ)
+						ktyp = o.typ
 					}
 
 					kindex := sc.add(ktyp)

@@ -62,55 +62,14 @@ func at(v reflect.Value, i int) reflect.Value {
 	return v.Index(i)
 }
 
-// panicText finds what a program that dies of panic(n) would print, for a value
-// whose methods are interpreted. nil where the value itself tells.
-func panicText(n *node) func(*frame) string {
-	if n.typ == nil || n.typ.cat == valueT || n.typ.cat == nilT {
-		return nil
-	}
-	for _, name := range []string{"Error", "String"} {
-		m, _ := n.typ.lookupMethod(name)
-		if m == nil {
-			continue
-		}
-		typ := reflect.TypeFor[error]()
-		if name == "String" {
-			typ = reflect.TypeFor[fmt.Stringer]()
-		}
-		if getWrapperFor(n, typ) {
-			w := genInterfaceWrapper(n, typ)
-			return func(f *frame) (s string) {
-				defer func() { recover() }()
-				switch x := w(f).Interface().(type) {
-				case error:
-					return x.Error()
-				case fmt.Stringer:
-					return x.String()
-				}
-				return ""
-			}
-		}
-	}
-	return nil
-}
-
-func getWrapperFor(n *node, t reflect.Type) (ok bool) {
-	defer func() { ok = recover() == nil }()
-	return getWrapper(n, t) != nil
-}
-
 // A PanicValue is what a call of panic in interpreted code panics with. recover in
 // interpreted code gives the value itself.
 type PanicValue struct {
 	Value reflect.Value
-	text  string // what the value's own interpreted method says
 }
 
 // Error is what a program that dies of the panic prints.
 func (p *PanicValue) Error() string {
-	if p.text != "" {
-		return p.text
-	}
 	v := Unwrap(p.Value)
 	if !v.IsValid() || !v.CanInterface() {
 		return "nil"

@@ -946,15 +946,10 @@ func _recover(n *node) {
 
 func _panic(n *node) {
 	value := genValue(n.child[1])
-	text := panicText(n.child[1])
 
 	n.exec = func(f *frame) bltn {
 		f.run.resetTrace()
-		p := &PanicValue{Value: value(f)}
-		if text != nil {
-			p.text = text(f)
-		}
-		panic(p)
+		panic(&PanicValue{Value: value(f)})
 	}
 }
 
@@ -1085,129 +1080,14 @@ func genFunctionWrapper(n *node) func(*frame) reflect.Value {
 	}
 }
 
+// genInterfaceWrapper is n's value for a place of the compiled interface type typ,
+// which every type implements by itself.
 func genInterfaceWrapper(n *node, typ reflect.Type) func(*frame) reflect.Value {
-	value := genValue(n)
-	if typ == nil || typ.Kind() != reflect.Interface || typ.NumMethod() == 0 || n.typ.cat == valueT {
-		return value
+	if typ != nil && typ.Kind() == reflect.Interface && n.typ.cat == nilT {
+		zero := reflect.Zero(typ)
+		return func(*frame) reflect.Value { return zero }
 	}
-	tc := n.typ.cat
-	if tc != structT {
-		// Always force wrapper generation for struct types, as they may contain
-		// embedded interface fields which require wrapping, even if reported as
-		// implementing typ by reflect.
-		if nt := n.typ.frameType(); nt != nil && nt.Implements(typ) {
-			return value
-		}
-	}
-
-	// Retrieve methods from the interface wrapper, which is a struct where all fields
-	// except the first define the methods to implement.
-	// As the field name was generated with a prefixed first character (in order to avoid
-	// collisions with method names), this first character is ignored in comparisons.
-	wrap := getWrapper(n, typ)
-	mn := wrap.NumField() - 1
-	names := make([]string, mn)
-	methods := make([]*node, mn)
-	indexes := make([][]int, mn)
-	for i := 0; i < mn; i++ {
-		names[i] = wrap.Field(i + 1).Name[1:]
-		methods[i], indexes[i] = n.typ.lookupMethod(names[i])
-		if methods[i] == nil && n.typ.cat != nilT {
-			// interpreted method not found, look for binary method, possibly embedded
-			_, indexes[i], _, _ = n.typ.lookupBinMethod(names[i])
-		}
-	}
-
-	return func(f *frame) reflect.Value {
-		v := value(f)
-		if tc != structT && v.Type().Implements(typ) {
-			return v
-		}
-		switch v.Kind() {
-		case reflect.Chan, reflect.Func, reflect.Interface, reflect.Map, reflect.Ptr, reflect.Slice:
-			if v.IsNil() {
-				return reflect.New(typ).Elem()
-			}
-		}
-		var n2 *node
-		if vi, ok := v.Interface().(valueInterface); ok {
-			n2 = vi.node
-		}
-		v = getConcreteValue(v)
-		w := reflect.New(wrap).Elem()
-		w.Field(0).Set(v)
-		for i, m := range methods {
-			if m == nil {
-				// First direct method lookup on field.
-				if r := methodByName(v, names[i], indexes[i]); r.IsValid() {
-					w.Field(i + 1).Set(r)
-					continue
-				}
-				if n2 == nil {
-					panic(n.cfgErrorf("method not found: %s", names[i]))
-				}
-				// Method lookup in embedded valueInterface.
-				m2, i2 := n2.typ.lookupMethod(names[i])
-				if m2 != nil {
-					nod := *m2
-					nod.recv = &receiver{n, v, i2}
-					w.Field(i + 1).Set(genFunctionWrapper(&nod)(f))
-					continue
-				}
-				panic(n.cfgErrorf("method not found: %s", names[i]))
-			}
-			nod := *m
-			nod.recv = &receiver{n, v, indexes[i]}
-			w.Field(i + 1).Set(genFunctionWrapper(&nod)(f))
-		}
-		return w
-	}
-}
-
-// methodByName returns the method corresponding to name on value, or nil if not found.
-// The search is extended on valueInterface wrapper if present.
-// If valid, the returned value is a method function with the receiver already set
-// (no need to pass it at call).
-func methodByName(value reflect.Value, name string, index []int) (v reflect.Value) {
-	if vi, ok := value.Interface().(valueInterface); ok {
-		if v = getConcreteValue(vi.value).MethodByName(name); v.IsValid() {
-			return
-		}
-	}
-	if v = value.MethodByName(name); v.IsValid() {
-		return
-	}
-	for value.Kind() == reflect.Ptr {
-		value = value.Elem()
-		if checkFieldIndex(value.Type(), index) {
-			value = value.FieldByIndex(index)
-		}
-		if v = value.MethodByName(name); v.IsValid() {
-			return
-		}
-	}
-	return
-}
-
-func checkFieldIndex(typ reflect.Type, index []int) bool {
-	if len(index) == 0 {
-		return false
-	}
-	t := typ
-	for t.Kind() == reflect.Ptr {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct {
-		return false
-	}
-	i := index[0]
-	if i >= t.NumField() {
-		return false
-	}
-	if len(index) > 1 {
-		return checkFieldIndex(t.Field(i).Type, index[1:])
-	}
-	return true
+	return genValue(n)
 }
 
 func call(n *node) {
@@ -2895,6 +2775,11 @@ func _range(n *node) {
 			}
 		} else {
 			value = genValueRangeArray(an)
+			if at := an.typ.TypeOf(); at.Kind() == reflect.Ptr {
+				// The length is the type's, also of a nil pointer.
+				zero := reflect.Zero(at.Elem())
+				value = func(*frame) reflect.Value { return zero }
+			}
 			n.exec = func(f *frame) bltn {
 				v0 := f.data[index0]
 				v0.SetInt(v0.Int() + 1)
@@ -2947,21 +2832,35 @@ func rangeInt(n *node) {
 	var value func(*frame) reflect.Value
 	mxn := n.child[1]
 	value = genValue(mxn)
-	n.exec = func(f *frame) bltn {
-		rv := f.data[index0]
-		rv.SetInt(rv.Int() + 1)
-		if int(rv.Int()) >= int(f.data[index2].Int()) {
-			return fnext
+	if !isUint(ixn.typ.TypeOf()) {
+		n.exec = func(f *frame) bltn {
+			rv := f.data[index0]
+			rv.SetInt(rv.Int() + 1)
+			if rv.Int() >= f.data[index2].Int() {
+				return fnext
+			}
+			return tnext
 		}
-		return tnext
+	} else {
+		n.exec = func(f *frame) bltn {
+			rv := f.data[index0]
+			rv.SetUint(rv.Uint() + 1)
+			if rv.Uint() >= f.data[index2].Uint() {
+				return fnext
+			}
+			return tnext
+		}
 	}
 
 	// Init sequence
 	next := n.exec
-	index := index0
 	ixn.exec = func(f *frame) bltn {
 		f.data[index2] = value(f) // set max
-		f.data[index].SetInt(-1)  // assing index value
+		if rv := f.data[index0]; rv.CanInt() {
+			rv.SetInt(-1)
+		} else {
+			rv.SetUint(^uint64(0)) // which the first step takes to 0
+		}
 		return next
 	}
 }
