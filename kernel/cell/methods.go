@@ -69,7 +69,7 @@ func (l *lowerer) selector(e *ast.SelectorExpr, sel *types.Selection) ast.Expr {
 	if s.f == nil {
 		return nil
 	}
-	if name := l.methodName(s); name != "" {
+	if types.IsInterface(s.typ) || l.methodName(s) != "" {
 		return l.methodValue(s, pos)
 	}
 	return &ast.SelectorExpr{X: s.holder, Sel: &ast.Ident{Name: e.Sel.Name, NamePos: pos}}
@@ -211,25 +211,35 @@ func (l *lowerer) closure(sig *types.Signature, pos token.Pos, call func(args []
 // methodValue binds s's method to its receiver as that is now.
 func (l *lowerer) methodValue(s selected, pos token.Pos) ast.Expr {
 	sig := l.concrete(s.f.Signature()).(*types.Signature)
-	// The receiver's own type: that of a generic method names other parameters.
-	of := types.Unalias(s.typ)
-	if p, ok := of.(*types.Pointer); ok {
-		of = p.Elem()
-	}
-	if _, ok := types.Unalias(s.f.Signature().Recv().Type()).(*types.Pointer); ok {
-		of = types.NewPointer(of)
-	}
+	of, recv := s.typ, s.holder
 	name := l.methodName(s)
+	if name != "" {
+		of = types.Unalias(of)
+		if p, ok := of.(*types.Pointer); ok {
+			of = p.Elem()
+		}
+		if _, ok := types.Unalias(s.f.Signature().Recv().Type()).(*types.Pointer); ok {
+			of = types.NewPointer(of)
+		}
+		recv = s.receiver(pos)
+	}
 	x := func() *ast.Ident { return &ast.Ident{Name: "x" + mark, NamePos: pos} }
 	inner := l.closure(sig, pos, func(args []ast.Expr, ellipsis token.Pos) ast.Expr {
-		return &ast.CallExpr{Fun: &ast.Ident{Name: name, NamePos: pos}, Lparen: pos, Ellipsis: ellipsis, Rparen: pos, Args: append([]ast.Expr{x()}, args...)}
+		c := &ast.CallExpr{Lparen: pos, Ellipsis: ellipsis, Rparen: pos, Args: args}
+		if name == "" {
+			c.Fun = &ast.SelectorExpr{X: x(), Sel: &ast.Ident{Name: s.f.Name(), NamePos: pos}}
+		} else {
+			c.Fun = &ast.Ident{Name: name, NamePos: pos}
+			c.Args = append([]ast.Expr{x()}, args...)
+		}
+		return c
 	})
 	outer := &ast.FuncLit{
 		Type: &ast.FuncType{Func: pos, Params: &ast.FieldList{List: []*ast.Field{{Names: []*ast.Ident{x()}, Type: setPositions(l.typeOf(of), pos)}}},
 			Results: &ast.FieldList{List: []*ast.Field{{Type: setPositions(ast.Expr(l.signature(sig)), pos)}}}},
 		Body: &ast.BlockStmt{Lbrace: pos, Rbrace: pos, List: []ast.Stmt{&ast.ReturnStmt{Return: pos, Results: []ast.Expr{inner}}}},
 	}
-	return &ast.CallExpr{Fun: outer, Lparen: pos, Rparen: pos, Args: []ast.Expr{s.receiver(pos)}}
+	return &ast.CallExpr{Fun: outer, Lparen: pos, Rparen: pos, Args: []ast.Expr{recv}}
 }
 
 // methodExpr is a function that takes the receiver first, T.M.

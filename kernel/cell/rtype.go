@@ -377,26 +377,32 @@ func (l *lowerer) fill(d *defined) error {
 
 // embedded are the declarations whose methods a struct type may have.
 func (l *lowerer) embedded(t types.Type) (out []*decl) {
-	s, ok := t.(*types.Struct)
-	if !ok {
-		return nil
-	}
-	for i := range s.NumFields() {
-		f := s.Field(i)
-		if !f.Embedded() {
-			continue
+	seen := map[types.Type]bool{}
+	var visit func(t types.Type)
+	visit = func(t types.Type) {
+		s, ok := t.(*types.Struct)
+		if !ok {
+			return
 		}
-		ft := types.Unalias(f.Type())
-		if p, ok := ft.(*types.Pointer); ok {
-			ft = types.Unalias(p.Elem())
-		}
-		if n, ok := ft.(*types.Named); ok {
-			if d := l.u.named[n.Origin().Obj()]; d != nil {
-				out = append(out, d)
+		for i := range s.NumFields() {
+			f := s.Field(i)
+			if !f.Embedded() {
+				continue
 			}
-			out = append(out, l.embedded(l.concrete(n.Underlying()))...)
+			ft := types.Unalias(f.Type())
+			if p, ok := ft.(*types.Pointer); ok {
+				ft = types.Unalias(p.Elem())
+			}
+			if n, ok := ft.(*types.Named); ok && !seen[n] {
+				seen[n] = true
+				if d := l.u.named[n.Origin().Obj()]; d != nil {
+					out = append(out, d)
+				}
+				visit(l.concrete(n.Underlying()))
+			}
 		}
 	}
+	visit(t)
 	return out
 }
 

@@ -826,7 +826,7 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 					src.findex = dest.findex // Set recv address to LHS.
 					dest.typ = src.typ
 				case src.action == aCompositeLit:
-					if dest.typ.cat == valueT && dest.typ.rtype.Kind() == reflect.Interface {
+					if isInterface(dest.typ) {
 						// Skip optimisation for assigned interface.
 						break
 					}
@@ -1606,6 +1606,7 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 			}
 			n.start = init.start
 			body.start = body.child[0] // loopvar
+			wireLoopVars(body, 1)
 			if cond.rval.IsValid() {
 				// Condition is known at compile time, bypass test.
 				if cond.rval.Bool() {
@@ -1842,9 +1843,10 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 				o.tnext = k.start          // then go to iterator init
 				k.tnext = n                // then go to range function
 				body.start = body.child[0] // loopvar
-				n.tnext = body.start       // then go to range body
-				body.tnext = n             // then body go to range function (loop)
-				k.gen = empty              // init filled later by generator
+				wireLoopVars(body, 2)
+				n.tnext = body.start // then go to range body
+				body.tnext = n       // then body go to range function (loop)
+				k.gen = empty        // init filled later by generator
 			}
 
 		case returnStmt:
@@ -2703,6 +2705,14 @@ func wireChild(n *node, exclude ...nkind) {
 			child[i].tnext = n
 		}
 		break
+	}
+}
+
+// wireLoopVars goes from the n loop variables at the start of an otherwise empty
+// body to its end.
+func wireLoopVars(body *node, n int) {
+	if len(body.child) == n {
+		body.child[n-1].tnext = body
 	}
 }
 

@@ -3,6 +3,7 @@ package interp
 import (
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 )
 
@@ -22,6 +23,10 @@ func asGo(v any) any {
 	switch x := v.(type) {
 	case *reflect.ValueError:
 		return nilDeref
+	case runtime.Error:
+		if of, ok := strings.CutPrefix(x.Error(), "hash of unhashable type: "); ok {
+			return RuntimeError("runtime error: hash of unhashable type " + of)
+		}
 	case *cfgError:
 		if _, text, ok := strings.Cut(x.Error(), ": "); ok {
 			return RuntimeError(text)
@@ -70,16 +75,16 @@ type PanicValue struct {
 
 // Error is what a program that dies of the panic prints.
 func (p *PanicValue) Error() string {
-	v := Unwrap(p.Value)
-	if !v.IsValid() || !v.CanInterface() {
-		return "nil"
+	v := p.Value
+	if !v.IsValid() || v.Kind() == reflect.Interface && v.IsNil() {
+		return new(runtime.PanicNilError).Error()
 	}
 	return fmt.Sprint(v.Interface()) // by its Error or String, if they don't panic themselves
 }
 
 // Unwrap lets errors.Is and errors.As see an error that was panicked with.
 func (p *PanicValue) Unwrap() error {
-	if v := Unwrap(p.Value); v.IsValid() && v.CanInterface() {
+	if v := p.Value; v.IsValid() && v.CanInterface() {
 		if e, ok := v.Interface().(error); ok {
 			return e
 		}
@@ -89,7 +94,10 @@ func (p *PanicValue) Unwrap() error {
 
 func recoveredValue(v any) reflect.Value {
 	if p, ok := v.(*PanicValue); ok {
-		return reflect.ValueOf(p.Value)
+		if !p.Value.IsValid() || p.Value.Kind() == reflect.Interface && p.Value.IsNil() {
+			return reflect.ValueOf(new(runtime.PanicNilError))
+		}
+		return p.Value
 	}
 	return reflect.ValueOf(v)
 }
