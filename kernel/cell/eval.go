@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	goUnsafe "unsafe"
 
 	"deltafin/internal/third_party/yaegi/interp"
 	"deltafin/kernel"
@@ -91,6 +92,18 @@ func newShell(c *child, main *shell) (*shell, error) {
 			"Guard": reflect.ValueOf(c.guard),
 			"Show":  reflect.ValueOf(c.show),
 			"Clear": reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
+
+			"UnsafeAdd":        reflect.ValueOf(func(p goUnsafe.Pointer, n int) goUnsafe.Pointer { return goUnsafe.Add(p, n) }),
+			"UnsafeString":     reflect.ValueOf(func(p *byte, n int) string { return goUnsafe.String(p, n) }),
+			"UnsafeStringData": reflect.ValueOf(func(s string) *byte { return goUnsafe.StringData(s) }),
+			"UnsafeSlice": reflect.ValueOf(func(p any, n int) any {
+				v := reflect.ValueOf(p)
+				return reflect.SliceAt(v.Type().Elem(), v.UnsafePointer(), n).Interface()
+			}),
+			"UnsafeSliceData": reflect.ValueOf(func(s any) any {
+				v := reflect.ValueOf(s)
+				return reflect.NewAt(v.Type().Elem(), v.UnsafePointer()).Interface()
+			}),
 		},
 		path.Join(c.bindings.Package, c.bindings.Package): exports,
 	}); err != nil {

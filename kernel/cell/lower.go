@@ -652,6 +652,12 @@ func (l *lowerer) starts(e *ast.CallExpr) bool {
 // builtin gives what a call of a builtin function becomes where the interpreter
 // has none of it.
 func (l *lowerer) builtin(e *ast.CallExpr) ast.Expr {
+	if s, ok := ast.Unparen(e.Fun).(*ast.SelectorExpr); ok {
+		if b, ok := l.info.Uses[s.Sel].(*types.Builtin); ok {
+			return l.unsafe(e, b.Name())
+		}
+		return nil
+	}
 	id, ok := ast.Unparen(e.Fun).(*ast.Ident)
 	if !ok {
 		return nil
@@ -678,6 +684,37 @@ func (l *lowerer) builtin(e *ast.CallExpr) ast.Expr {
 			x = &ast.CallExpr{Fun: lit, Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{x, l.expr(a)}}
 		}
 		return x
+	}
+	return nil
+}
+
+// unsafe lowers a call of a function of package unsafe, which the interpreter hasn't.
+func (l *lowerer) unsafe(e *ast.CallExpr, name string) ast.Expr {
+	switch name {
+	case "Sizeof", "Alignof": // of a type parameter; the others are constants
+		t, err := l.rtype(l.info.Types[e.Args[0]].Type)
+		if err != nil {
+			l.errs = append(l.errs, err)
+			return nil
+		}
+		n := int(t.Size())
+		if name == "Alignof" {
+			n = t.Align()
+		}
+		return setPositions(ast.Expr(&ast.CallExpr{Fun: ast.NewIdent("uintptr"), Args: []ast.Expr{&ast.BasicLit{Kind: token.INT, Value: strconv.Itoa(n)}}}), e.Pos())
+	case "Add", "String", "StringData", "Slice", "SliceData":
+		c := &ast.CallExpr{Fun: l.internal("Unsafe"+name, e.Pos()), Lparen: e.Lparen, Rparen: e.Rparen}
+		for i, a := range e.Args {
+			x := l.expr(a)
+			if i == 1 { // a length, of any integer type
+				x = &ast.CallExpr{Fun: &ast.Ident{Name: "int", NamePos: a.Pos()}, Lparen: a.Pos(), Rparen: a.End(), Args: []ast.Expr{x}}
+			}
+			c.Args = append(c.Args, x)
+		}
+		if name != "Slice" && name != "SliceData" {
+			return c
+		}
+		return &ast.TypeAssertExpr{X: c, Lparen: e.Lparen, Rparen: e.Rparen, Type: setPositions(l.typeOf(l.info.Types[e].Type), e.Pos())}
 	}
 	return nil
 }

@@ -1308,16 +1308,9 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 					if !c1.typ.implements(c0.typ) {
 						err = n.cfgErrorf("type %v does not implement interface %v", c1.typ.id(), c0.typ.id())
 					}
-					// Convert type to interface while keeping a reference to the original concrete type.
-					// besides type, the node value remains preserved.
-					n.gen = nop
-					t := *c0.typ
-					n.typ = &t
-					n.typ.val = c1.typ
-					n.findex = c1.findex
-					n.level = c1.level
-					n.val = c1.val
-					n.rval = c1.rval
+					n.gen = convert
+					n.typ = c0.typ
+					n.findex = sc.add(n.typ)
 				case c1.rval.IsValid() && isConstType(c0.typ):
 					n.gen = nop
 					n.findex = notInFrame

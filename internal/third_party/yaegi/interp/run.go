@@ -759,7 +759,7 @@ func assign(n *node) {
 		var t reflect.Type
 		switch typ := n.child[sbase+i].typ; {
 		case isInterfaceSrc(typ):
-			t = valueInterfaceType
+			t = typ.frameType()
 		default:
 			t = typ.TypeOf()
 		}
