@@ -279,7 +279,7 @@ func (l *lowerer) definedOf(n *types.Named) (reflect.Type, error) {
 		params = s.Params().Len() + s.Results().Len()
 	}
 	d := &defined{key: key, of: n, decl: l.u.named[o], methods: map[string]*code{}}
-	d.typ = named.New(o.Pkg().Path(), o.Pkg().Name()+"."+unmark(name), kindOf(u), true, named.Options{Params: params, Methods: types.NewMethodSet(types.NewPointer(n)).Len()})
+	d.typ = named.New(o.Pkg().Path(), unmark(o.Pkg().Name()+"."+name), kindOf(u), true, named.Options{Params: params, Methods: types.NewMethodSet(types.NewPointer(n)).Len()})
 	d.typ.SetLayout(shape, types.Comparable(u))
 	r.defined[key] = d
 	l.placed = append(l.placed, d)

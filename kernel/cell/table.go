@@ -130,7 +130,7 @@ func (d *decl) setFile(name string) {
 // declarations are those of the table as one file to check. Functions lose their
 // bodies, which have been checked before.
 func (t *table) declarations(paths map[string]bool, except map[*decl]bool) *ast.File {
-	f := &ast.File{Name: ast.NewIdent("main")}
+	f := &ast.File{Name: ast.NewIdent(checkedName)}
 	for _, d := range t.all {
 		if except[d] {
 			continue
