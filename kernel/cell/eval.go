@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"log"
 	"path"
 	"reflect"
 	"runtime/pprof"
@@ -83,7 +84,8 @@ func newShell(c *child, main *shell) (*shell, error) {
 		"context/context": {
 			"AfterFunc": reflect.ValueOf(func(ctx context.Context, f func()) (stop func() bool) { return context.AfterFunc(ctx, c.guard(f)) }),
 		},
-		"os/os": {"Exit": reflect.ValueOf(c.exit)},
+		"os/os":   {"Exit": reflect.ValueOf(c.exit)},
+		"log/log": logSymbols(),
 		"os/exec/exec": {
 			"Command":        reflect.ValueOf(c.command),
 			"CommandContext": reflect.ValueOf(c.commandContext),
@@ -110,6 +112,7 @@ func newShell(c *child, main *shell) (*shell, error) {
 		return nil, fmt.Errorf("cell: interpreter: %w", err)
 	}
 	if main == nil {
+		log.SetOutput(streamWriter{c, "stderr"})
 		lib, err := newLibrary(func(p string) bool {
 			key := p + "/" + packageName(p)
 			return stdlib.Symbols[key] != nil || more[key] != nil || p == "iter" || p == "unsafe"

@@ -194,7 +194,7 @@ func (l *lowerer) concrete(t types.Type) types.Type {
 		return l.concrete(types.Unalias(t))
 	case *types.Named:
 		if t.TypeArgs().Len() == 0 {
-			return t
+			return l.localOf(t)
 		}
 		args := make([]types.Type, t.TypeArgs().Len())
 		for i := range args {
@@ -238,6 +238,73 @@ func (l *lowerer) concrete(t types.Type) types.Type {
 		return types.NewInterfaceType(ms, es).Complete()
 	}
 	return t
+}
+
+// localOf is the type t of a generic function for the current types, where t is
+// declared in it and names its parameters.
+func (l *lowerer) localOf(t *types.Named) types.Type {
+	o := t.Obj()
+	if o.Pkg() == nil || !l.local(o) || l.cur == nil || !l.mentions(t.Underlying(), map[types.Type]bool{t: true}) {
+		return t
+	}
+	key := localKey{o, l.cur.run}
+	n := l.locals[key]
+	if n == nil {
+		n = types.NewNamed(types.NewTypeName(o.Pos(), o.Pkg(), o.Name(), nil), nil, nil)
+		l.locals[key] = n
+		n.SetUnderlying(l.concrete(t.Underlying()))
+	}
+	return n
+}
+
+// A localKey is a type declared in a function, and an instance of that.
+type localKey struct {
+	o   types.Object
+	run string
+}
+
+// mentions says whether t names a parameter that the current types stand for.
+func (l *lowerer) mentions(t types.Type, seen map[types.Type]bool) bool {
+	switch t := types.Unalias(t).(type) {
+	case *types.TypeParam:
+		return l.subst[t] != nil
+	case *types.Named:
+		for i := range t.TypeArgs().Len() {
+			if l.mentions(t.TypeArgs().At(i), seen) {
+				return true
+			}
+		}
+		if seen[t] || t.Obj().Pkg() == nil || !l.local(t.Obj()) {
+			return false
+		}
+		seen[t] = true
+		return l.mentions(t.Underlying(), seen)
+	case *types.Map:
+		return l.mentions(t.Key(), seen) || l.mentions(t.Elem(), seen)
+	case interface{ Elem() types.Type }:
+		return l.mentions(t.Elem(), seen)
+	case *types.Signature:
+		return l.mentions(t.Params(), seen) || l.mentions(t.Results(), seen)
+	case *types.Tuple:
+		for i := range t.Len() {
+			if l.mentions(t.At(i).Type(), seen) {
+				return true
+			}
+		}
+	case *types.Struct:
+		for i := range t.NumFields() {
+			if l.mentions(t.Field(i).Type(), seen) {
+				return true
+			}
+		}
+	case *types.Interface:
+		for i := range t.NumMethods() {
+			if l.mentions(t.Method(i).Signature(), seen) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // generic gives what a use of a generic function or type becomes, or nil.

@@ -57,12 +57,13 @@ type lowerer struct {
 	placed []*defined     // types to fill
 	bare   []*defined     // types to give their methods
 	wanted []*types.Named // instances to compile
+	locals map[localKey]*types.Named
 	errs   []error
 }
 
 // lower writes a checked cell for the interpreter. It leaves u's tree as it is.
 func lower(u *unit) *lowered {
-	l := &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}}
+	l := &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}, locals: map[localKey]*types.Named{}}
 	t := u.table
 	for _, d := range u.fresh {
 		switch {

@@ -149,7 +149,7 @@ func (l *lowerer) methodCall(e *ast.CallExpr) ast.Expr {
 	}
 	name := l.methodName(s)
 	if name == "" {
-		c.Fun = &ast.SelectorExpr{X: s.holder, Sel: &ast.Ident{Name: fun.Sel.Name, NamePos: pos}}
+		c.Fun = &ast.SelectorExpr{X: s.holder, Sel: &ast.Ident{Name: stays(s.f.FullName(), fun.Sel.Name), NamePos: pos}}
 		return c
 	}
 	c.Fun = &ast.Ident{Name: name, NamePos: pos}

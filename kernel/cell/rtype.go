@@ -491,9 +491,6 @@ func (l *lowerer) writeKey(b *strings.Builder, t types.Type) {
 				r.local[o] = len(r.local) + 1
 			}
 			fmt.Fprintf(b, "@%d", r.local[o])
-			if l.cur != nil && len(l.subst) > 0 {
-				b.WriteString("in" + l.cur.run)
-			}
 		default:
 			b.WriteString(o.Pkg().Path() + "." + o.Name())
 		}
