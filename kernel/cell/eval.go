@@ -121,7 +121,7 @@ func newShell(c *child, main *shell) (*shell, error) {
 			return nil, err
 		}
 		lab, reached := reflectPackage(lib, c.bindings.Package, exports)
-		known := []map[string]map[string]reflect.Value{stdlib.Symbols, unsafe.Symbols, more, reached, {path.Join(c.bindings.Package, c.bindings.Package): exports}}
+		known := []map[string]map[string]reflect.Value{{"log/log": logSymbols()}, stdlib.Symbols, unsafe.Symbols, more, reached, {path.Join(c.bindings.Package, c.bindings.Package): exports}}
 		s.table, s.reached = newTable(lib, lab, func(p, name string) reflect.Type {
 			for _, symbols := range known {
 				for _, key := range []string{path.Join(p, packageName(p)), path.Join(p, path.Base(p))} {

@@ -364,8 +364,15 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		if s, ok := n.Stmt.(*ast.TypeSwitchStmt); ok {
 			return l.typeSwitch(s, n.Label)
 		}
+		if s, ok := n.Stmt.(*ast.SwitchStmt); ok && s.Init != nil {
+			return l.initFirst(s, n)
+		}
 	case *ast.TypeSwitchStmt:
 		return l.typeSwitch(n, nil)
+	case *ast.SwitchStmt:
+		if n.Init != nil {
+			return l.initFirst(n, nil)
+		}
 	case *ast.RangeStmt:
 		if l.overFunc(n) {
 			return l.rangeFunc(n, "")
@@ -375,6 +382,18 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		}
 	}
 	return l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
+}
+
+// initFirst is a switch after its first statement, which the interpreter would run
+// after a call whose result is switched over. label is the switch's, or nil.
+func (l *lowerer) initFirst(s *ast.SwitchStmt, label *ast.LabeledStmt) ast.Stmt {
+	rest := *s
+	rest.Init = nil
+	out := l.node(&rest).(ast.Stmt)
+	if label != nil {
+		out = &ast.LabeledStmt{Label: &ast.Ident{Name: label.Label.Name, NamePos: label.Label.NamePos}, Colon: label.Colon, Stmt: out}
+	}
+	return &ast.BlockStmt{Lbrace: s.Switch, Rbrace: s.Switch, List: []ast.Stmt{l.node(s.Init).(ast.Stmt), out}}
 }
 
 // rangeAssign is a range loop that assigns to variables of before; the interpreter
