@@ -1600,6 +1600,9 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 			n.start = init.start
 			body.start = body.child[0] // loopvar
 			wireLoopVars(body, 1)
+			if body.child[0].ident != "_" {
+				body.gen = loopVarBack
+			}
 			if cond.rval.IsValid() {
 				// Condition is known at compile time, bypass test.
 				if cond.rval.Bool() {

@@ -107,15 +107,22 @@ type frame struct {
 	data []reflect.Value // values
 
 	mutex     sync.RWMutex
-	deferred  [][]reflect.Value // defer stack
-	recovered interface{}       // to handle panic recover
+	deferred  [][]reflect.Value // defer stack, latest last
+	panicking *panicking        // of the function, shared with its closures' copies
+}
+
+// A panicking is what a function panics with while its deferred calls run.
+type panicking struct {
+	value  interface{}
+	active bool
 }
 
 func newFrame(anc *frame, length int, run *Run) *frame {
 	f := &frame{
-		anc:  anc,
-		data: make([]reflect.Value, length),
-		run:  run,
+		anc:       anc,
+		data:      make([]reflect.Value, length),
+		run:       run,
+		panicking: &panicking{},
 	}
 	if anc == nil {
 		f.root = f
@@ -130,8 +137,7 @@ func (f *frame) clone() *frame {
 	nf := &frame{
 		anc:       f.anc,
 		root:      f.root,
-		deferred:  f.deferred,
-		recovered: f.recovered,
+		panicking: f.panicking,
 		run:       f.run,
 		debug:     f.debug,
 	}

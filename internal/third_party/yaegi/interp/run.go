@@ -201,32 +201,51 @@ func panicFunc(s *scope) string {
 	return s.pkgID
 }
 
+// deferred runs a deferred call. If it panics, that is the panic from then on.
+func (p *panicking) deferred(val []reflect.Value) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.value, p.active = asGo(r), true
+		}
+	}()
+	val[0].Call(val[1:])
+}
+
+func isAbortHandler(err error) (ok bool) {
+	defer func() { recover() }() // an Error method of the cell's own
+	return err.Error() == errAbortHandler.Error()
+}
+
 // runCfg executes a node AST by walking its CFG and running node builtin at each step.
 func runCfg(n *node, f *frame, funcNode, callNode *node) {
 	var exec bltn
 	defer func() {
-		f.mutex.Lock()
-		f.recovered = asGo(recover())
-		for _, val := range f.deferred {
-			val[0].Call(val[1:])
+		p := f.panicking
+		if r := recover(); r != nil {
+			p.value, p.active = asGo(r), true
 		}
-		if f.recovered != nil {
-			oNode := originalExecNode(n, exec)
-			if oNode == nil {
-				oNode = n
-			}
-			errorer, ok := f.recovered.(error)
-			// in this specific case, the stdlib would/will suppress the panic, so we
-			// suppress the logging here accordingly, to get a similar and consistent
-			// behavior.
-			if !ok || errorer.Error() != errAbortHandler.Error() {
-				p := n.interp.fset.Position(oNode.pos)
-				f.run.addTrace(TraceFrame{Func: panicFunc(oNode.scope), File: p.Filename, Line: p.Line, Col: p.Column})
-			}
-			f.mutex.Unlock()
-			panic(f.recovered)
+		for len(f.deferred) > 0 {
+			last := len(f.deferred) - 1
+			val := f.deferred[last]
+			f.deferred = f.deferred[:last]
+			p.deferred(val)
 		}
-		f.mutex.Unlock()
+		if !p.active {
+			return
+		}
+		oNode := originalExecNode(n, exec)
+		if oNode == nil {
+			oNode = n
+		}
+		errorer, ok := p.value.(error)
+		// in this specific case, the stdlib would/will suppress the panic, so we
+		// suppress the logging here accordingly, to get a similar and consistent
+		// behavior.
+		if !ok || !isAbortHandler(errorer) {
+			at := n.interp.fset.Position(oNode.pos)
+			f.run.addTrace(TraceFrame{Func: panicFunc(oNode.scope), File: at.Filename, Line: at.Line, Col: at.Column})
+		}
+		panic(p.value)
 	}()
 
 	dbg := n.interp.debugger
@@ -924,21 +943,13 @@ func _recover(n *node) {
 	dest := genValue(n)
 
 	n.exec = func(f *frame) bltn {
-		if f.anc.recovered == nil {
-			// TODO(mpl): maybe we don't need that special case, and we're just forgetting to unwrap the valueInterface somewhere else.
-			if isEmptyInterface(n.typ) {
-				return tnext
-			}
-			dest(f).Set(reflect.ValueOf(valueInterface{}))
+		p := f.anc.panicking
+		if !p.active {
+			dest(f).SetZero()
 			return tnext
 		}
-
-		if isEmptyInterface(n.typ) {
-			dest(f).Set(recoveredValue(f.anc.recovered))
-		} else {
-			dest(f).Set(reflect.ValueOf(valueInterface{n, recoveredValue(f.anc.recovered)}))
-		}
-		f.anc.recovered = nil
+		dest(f).Set(recoveredValue(p.value))
+		p.value, p.active = nil, false
 		f.run.resetTrace()
 		return tnext
 	}
@@ -971,7 +982,7 @@ func genBuiltinDeferWrapper(n *node, in, out []func(*frame) reflect.Value, fn fu
 
 			funcType := reflect.FuncOf(inTypes, outTypes, false)
 			val[0] = reflect.MakeFunc(funcType, fn)
-			f.deferred = append([][]reflect.Value{val}, f.deferred...)
+			f.deferred = append(f.deferred, val)
 			return next
 		}
 		return
@@ -1009,14 +1020,10 @@ func genFunctionWrapper(n *node) func(*frame) reflect.Value {
 	funcType := n.typ.TypeOf()
 
 	value := genValue(n)
-	var isDefer bool
-	if n.anc != nil && n.anc.anc != nil && n.anc.anc.kind == deferStmt {
-		isDefer = true
-	}
 
 	return func(f *frame) reflect.Value {
 		v := value(f)
-		if !isDefer && v.Kind() == reflect.Func {
+		if v.Kind() == reflect.Func {
 			// fixes #1634, if v is already a func, then don't re-wrap
 			// because original wrapping cloned the frame but this doesn't
 			return v
@@ -1201,7 +1208,7 @@ func call(n *node) {
 			for i, v := range values {
 				val[i+1] = v(f)
 			}
-			f.deferred = append([][]reflect.Value{val}, f.deferred...)
+			f.deferred = append(f.deferred, val)
 			return tnext
 		}
 		return
@@ -1484,7 +1491,7 @@ func callBin(n *node) {
 			for i, v := range values {
 				val[i+1] = getBinValue(getMapType, v, f)
 			}
-			f.deferred = append([][]reflect.Value{val}, f.deferred...)
+			f.deferred = append(f.deferred, val)
 			return tnext
 		}
 	case n.anc.kind == goStmt:
@@ -2361,6 +2368,11 @@ func _return(n *node) {
 	def := n.val.(*node)
 	values := make([]func(*frame) reflect.Value, len(child))
 	for i, c := range child {
+		if t := def.typ.ret[i]; c.typ.cat == nilT && t.cat == valueT {
+			zero := reflect.Zero(t.rtype)
+			values[i] = func(*frame) reflect.Value { return zero }
+			continue
+		}
 		switch t := def.typ.ret[i]; t.cat {
 		case errorT:
 			values[i] = genInterfaceWrapper(c, t.TypeOf())
@@ -2897,6 +2909,18 @@ func loopVarFor(n *node) {
 		nv := reflect.New(fv.Type()).Elem()
 		nv.Set(fv)
 		f.data[n.findex] = nv
+		return next
+	}
+}
+
+// loopVarBack ends a loop's body: what that made of the iteration's own variable is
+// what the next one begins with.
+func loopVarBack(n *node) {
+	own := n.child[0].findex
+	ixn := n.anc.child[0].child[0]
+	next := getExec(n.tnext)
+	n.exec = func(f *frame) bltn {
+		f.data[ixn.findex].Set(f.data[own])
 		return next
 	}
 }
