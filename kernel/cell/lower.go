@@ -380,8 +380,58 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		if n.Tok == token.ASSIGN {
 			return l.rangeAssign(n)
 		}
+		if n.Tok == token.DEFINE && shadows(n.Body, n.Key, n.Value) {
+			c := *n
+			c.Body = inner(n.Body)
+			return l.copy(reflect.ValueOf(&c)).Interface().(ast.Node)
+		}
+	case *ast.ForStmt:
+		if a, ok := n.Init.(*ast.AssignStmt); ok && a.Tok == token.DEFINE && shadows(n.Body, a.Lhs...) {
+			c := *n
+			c.Body = inner(n.Body)
+			return l.copy(reflect.ValueOf(&c)).Interface().(ast.Node)
+		}
 	}
 	return l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
+}
+
+// shadows says whether a loop's body declares one of the loop's variables anew: for
+// the interpreter they are of one block.
+func shadows(body *ast.BlockStmt, vars ...ast.Expr) bool {
+	names := map[string]bool{}
+	for _, v := range vars {
+		if id, ok := v.(*ast.Ident); ok && id.Name != "_" {
+			names[id.Name] = true
+		}
+	}
+	for _, s := range body.List {
+		switch s := s.(type) {
+		case *ast.AssignStmt:
+			if s.Tok == token.DEFINE {
+				for _, e := range s.Lhs {
+					if id, ok := e.(*ast.Ident); ok && names[id.Name] {
+						return true
+					}
+				}
+			}
+		case *ast.DeclStmt:
+			for _, sp := range s.Decl.(*ast.GenDecl).Specs {
+				if v, ok := sp.(*ast.ValueSpec); ok {
+					for _, id := range v.Names {
+						if names[id.Name] {
+							return true
+						}
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// inner is a block with the body as its only statement.
+func inner(body *ast.BlockStmt) *ast.BlockStmt {
+	return &ast.BlockStmt{Lbrace: body.Lbrace, Rbrace: body.Rbrace, List: []ast.Stmt{body}}
 }
 
 // initFirst is a switch after its first statement, which the interpreter would run
@@ -596,6 +646,11 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 		return g
 	}
 	switch e := e.(type) {
+	case *ast.ParenExpr:
+		// The interpreter loses a function in parentheses.
+		if f, ok := ast.Unparen(e).(*ast.FuncLit); ok {
+			return l.expr(f)
+		}
 	case *ast.CompositeLit:
 		return l.composite(e)
 	case *ast.CallExpr:

@@ -67,6 +67,40 @@ func at(v reflect.Value, i int) reflect.Value {
 	return v.Index(i)
 }
 
+// cut is v[low:high], or v[low:high:max] unless max is negative, checked with the
+// words of the Go runtime.
+func cut(v reflect.Value, low, high, max int) reflect.Value {
+	limit, of := v.Len(), "length"
+	if v.Kind() == reflect.Slice {
+		limit, of = v.Cap(), "capacity"
+	}
+	out := func(format string, args ...any) {
+		panic(RuntimeError("runtime error: slice bounds out of range " + fmt.Sprintf(format, args...)))
+	}
+	if max >= 0 {
+		switch {
+		case max > limit:
+			out("[::%d] with %s %d", max, of, limit)
+		case high < 0 || high > max:
+			out("[:%d:%d]", high, max)
+		case low < 0 || low > high:
+			out("[%d:%d:]", low, high)
+		}
+		return v.Slice3(low, high, max)
+	}
+	switch {
+	case high < 0:
+		out("[:%d]", high)
+	case high > limit:
+		out("[:%d] with %s %d", high, of, limit)
+	case low < 0:
+		out("[%d:]", low)
+	case low > high:
+		out("[%d:%d]", low, high)
+	}
+	return v.Slice(low, high)
+}
+
 // A PanicValue is what a call of panic in interpreted code panics with. recover in
 // interpreted code gives the value itself.
 type PanicValue struct {
