@@ -25,11 +25,13 @@ type Type struct {
 	ptrMethods []abiMethod
 	slots      map[string]*slots
 	pkgPath    string
+	set        bool // whether SetMethods has been called
 }
 
 // slots are a method's stubs: code for a pointer, and for a value.
 type slots struct {
 	typ            reflect.Type
+	name           int32
 	pointer, value int // value is -1 where there is none
 }
 
@@ -156,13 +158,15 @@ func (t *Type) SetMethods(ms []Method) error {
 		}
 		return cmp.Compare(a.Name, b.Name)
 	})
+	first := !t.set
+	t.set = true
 	var own, ptr []abiMethod
 	for _, m := range ms {
 		s, err := t.bind(m)
 		if err != nil {
 			return err
 		}
-		a := abiMethod{name: nameOffset(m.Name, isUpper(m.Name)), typ: offset(unsafe.Pointer(unpack(m.Type)))}
+		a := abiMethod{name: s.name, typ: offset(unsafe.Pointer(unpack(m.Type)))}
 		a.ifn = offset(stub(s.pointer))
 		a.tfn = a.ifn
 		ptr = append(ptr, a)
@@ -175,7 +179,9 @@ func (t *Type) SetMethods(ms []Method) error {
 		}
 	}
 	write := func(typ *abiType, u *abiUncommon, room, list []abiMethod) {
-		u.mcount = 0
+		if slices.Equal(room[:u.mcount], list) {
+			return
+		}
 		copy(room, list)
 		n := 0
 		for _, m := range ms {
@@ -183,7 +189,7 @@ func (t *Type) SetMethods(ms []Method) error {
 				n++
 			}
 		}
-		if int(u.mcount) != len(list) {
+		if !first {
 			typ.hash += 0x9e3779b9 // what the runtime remembers of t is under its hash
 		}
 		u.xcount, u.mcount = uint16(n), uint16(len(list))
@@ -208,7 +214,7 @@ func (t *Type) bind(m Method) (*slots, error) {
 		if err != nil {
 			return nil, fmt.Errorf("named: method %s of %s: %w", m.Name, t.Reflect(), err)
 		}
-		s = &slots{typ: m.Type, pointer: first, value: -1}
+		s = &slots{typ: m.Type, name: nameOffset(m.Name, isUpper(m.Name)), pointer: first, value: -1}
 		if n == 2 {
 			s.value = first + 1
 		}
@@ -224,7 +230,7 @@ func (t *Type) bind(m Method) (*slots, error) {
 		for i := range m.Type.NumOut() {
 			out = append(out, m.Type.Out(i))
 		}
-		return reflect.FuncOf(in, out, m.Type.IsVariadic())
+		return FuncOf(in, out, m.Type.IsVariadic())
 	}
 	table.set(s.pointer, reflect.MakeFunc(with(reflect.TypeFor[unsafe.Pointer]()), func(in []reflect.Value) []reflect.Value {
 		return m.Call(reflect.NewAt(self, in[0].UnsafePointer()), in[1:])

@@ -455,6 +455,7 @@ func TestLaterMethods(t *testing.T) {
 	say := func(s string) Method {
 		return Method{Name: "String", Type: fn[func() string](), Call: func(reflect.Value, []reflect.Value) []reflect.Value { return results(s) }}
 	}
+	f := FuncOf([]reflect.Type{n.Reflect()}, nil, false)
 	for _, s := range []string{"five", "V"} {
 		if err := n.SetMethods([]Method{say(s)}); err != nil {
 			t.Fatal(err)
@@ -462,6 +463,12 @@ func TestLaterMethods(t *testing.T) {
 		if fmt.Sprint(v) != s {
 			t.Error(v)
 		}
+	}
+	if FuncOf([]reflect.Type{n.Reflect()}, nil, false) != f || FuncOf(nil, []reflect.Type{n.Reflect()}, false) == f {
+		t.Error("FuncOf")
+	}
+	if FuncOf([]reflect.Type{reflect.TypeFor[int]()}, nil, false) != fn[func(int)]() {
+		t.Error("FuncOf makes another func(int)")
 	}
 }
 

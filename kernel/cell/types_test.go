@@ -113,6 +113,10 @@ fmt.Println(fn(func(x int) int { return x * 3 }).twice(2), l, <-c, set{}.add("a"
 			"type A struct{ n int }\ntype B struct { A; m int }\nb := B{A{1}, 2}\nfmt.Println(b)",
 			"func (a A) String() string { return \"A!\" }",
 			"_, ok := any(b).(interface{ String() string })\nfmt.Println(b, ok)"}},
+		{"functions of a type with later methods", "<1> <2> true\n", []string{
+			"type T struct{ n int }\ntype H func(T) string\ntype user interface { use(func(T) string) string }\nvar h H\nvar hs = map[string]func(T) string{}",
+			"func (t T) String() string { return fmt.Sprint(\"<\", t.n, \">\") }",
+			"type u struct{}\nfunc (u) use(f func(T) string) string { return f(T{2}) }\nh = func(t T) string { return strings.ReplaceAll(t.String(), \" \", \"\") }\nhs[\"a\"] = h\nvar x user = u{}\n_, ok := any(u{}).(user)\nfmt.Println(h(T{1}), x.use(hs[\"a\"]), ok)"}},
 		{"declared again", "{1} {1 2} false main.T main.T\nint str true\n", []string{
 			"type T struct{ A int }\nt := T{1}\nvar old any = t",
 			"type T struct{ A, B int }",

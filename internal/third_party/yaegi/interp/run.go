@@ -980,7 +980,7 @@ func genBuiltinDeferWrapper(n *node, in, out []func(*frame) reflect.Value, fn fu
 				outTypes[i] = v(f).Type()
 			}
 
-			funcType := reflect.FuncOf(inTypes, outTypes, false)
+			funcType := named.FuncOf(inTypes, outTypes, false)
 			val[0] = reflect.MakeFunc(funcType, fn)
 			f.deferred = append(f.deferred, val)
 			return next
