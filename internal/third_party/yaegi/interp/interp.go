@@ -108,7 +108,7 @@ type frame struct {
 
 	mutex     sync.RWMutex
 	deferred  [][]reflect.Value // defer stack, latest last
-	panicking *panicking        // of the function, shared with its closures' copies
+	panicking *panicking        // of the function, shared with its closures' copies; nil before it is needed
 }
 
 // A panicking is what a function panics with while its deferred calls run.
@@ -119,10 +119,9 @@ type panicking struct {
 
 func newFrame(anc *frame, length int, run *Run) *frame {
 	f := &frame{
-		anc:       anc,
-		data:      make([]reflect.Value, length),
-		run:       run,
-		panicking: &panicking{},
+		anc:  anc,
+		data: make([]reflect.Value, length),
+		run:  run,
 	}
 	if anc == nil {
 		f.root = f
@@ -132,8 +131,11 @@ func newFrame(anc *frame, length int, run *Run) *frame {
 	return f
 }
 func (f *frame) clone() *frame {
-	f.mutex.RLock()
-	defer f.mutex.RUnlock()
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.panicking == nil {
+		f.panicking = &panicking{}
+	}
 	nf := &frame{
 		anc:       f.anc,
 		root:      f.root,

@@ -220,8 +220,15 @@ func isAbortHandler(err error) (ok bool) {
 func runCfg(n *node, f *frame, funcNode, callNode *node) {
 	var exec bltn
 	defer func() {
+		r := recover()
+		if r == nil && len(f.deferred) == 0 {
+			return
+		}
+		if f.panicking == nil {
+			f.panicking = &panicking{}
+		}
 		p := f.panicking
-		if r := recover(); r != nil {
+		if r != nil {
 			p.value, p.active = asGo(r), true
 		}
 		for len(f.deferred) > 0 {
@@ -944,7 +951,7 @@ func _recover(n *node) {
 
 	n.exec = func(f *frame) bltn {
 		p := f.anc.panicking
-		if !p.active {
+		if p == nil || !p.active {
 			dest(f).SetZero()
 			return tnext
 		}
