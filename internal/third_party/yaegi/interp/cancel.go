@@ -184,3 +184,39 @@ func Unwrap(v reflect.Value) reflect.Value {
 // IsWrapped says whether t is how this package keeps values of interpreted
 // interface types.
 func IsWrapped(t reflect.Type) bool { return t == valueInterfaceType }
+
+// A Func is a function of the interpreter as compiled code may call it.
+type Func = func(in []reflect.Value) []reflect.Value
+
+// Func gives the function of package main that has this name.
+func (interp *Interpreter) Func(name string) (Func, bool) {
+	s := interp.scopes[mainID].sym[name]
+	if s == nil || s.kind != funcSym {
+		return nil, false
+	}
+	def := s.node
+	numRet := len(def.typ.ret)
+	return func(in []reflect.Value) []reflect.Value {
+		f := interp.frame
+		fr := newFrame(f, len(def.types), interp.entry(f))
+		for i, t := range def.types {
+			fr.data[i] = reflect.New(t).Elem()
+		}
+		for i, d := range fr.data[numRet:min(numRet+len(in), len(fr.data))] {
+			d.Set(in[i])
+		}
+		runCfg(def.child[3].start, fr, def, nil)
+		return fr.data[:numRet]
+	}, true
+}
+
+// InterfaceMethod is the method of the value in an interface, exported or not.
+func InterfaceMethod(v reflect.Value, name string) reflect.Value {
+	t := v.Type()
+	for i := range t.NumMethod() {
+		if t.Method(i).Name == name {
+			return v.Method(i)
+		}
+	}
+	return reflect.Value{}
+}

@@ -179,6 +179,14 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 							sc.add(sc.getType("int")) // Add a dummy type to store array shallow copy for range
 							ktyp = sc.getType("int")
 							vtyp = valueTOf(typ.Elem())
+						case reflect.Pointer:
+							sc.add(sc.getType("int")) // Add a dummy type to store array shallow copy for range
+							ktyp = sc.getType("int")
+							vtyp = valueTOf(typ.Elem().Elem())
+						default: // an integer
+							n.anc.gen = rangeInt
+							sc.add(o.typ)
+							ktyp = o.typ
 						}
 					case mapT:
 						n.anc.gen = rangeMap
@@ -187,6 +195,7 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 						ktyp = o.typ.key
 						vtyp = o.typ.val
 					case ptrT:
+						sc.add(sc.getType("int")) // Add a dummy type to store array shallow copy for range
 						ktyp = sc.getType("int")
 						vtyp = o.typ.val
 						if vtyp.cat == valueT {
@@ -207,6 +216,10 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 						n.anc.gen = rangeInt
 						sc.add(sc.getType("int"))
 						ktyp = sc.getType("int")
+					case int8T, int16T, int32T, int64T, uintT, uint8T, uint16T, uint32T, uint64T, uintptrT:
+						n.anc.gen = rangeInt
+						sc.add(o.typ)
+						ktyp = o.typ
 					}
 
 					kindex := sc.add(ktyp)
@@ -815,7 +828,7 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 					src.findex = dest.findex // Set recv address to LHS.
 					dest.typ = src.typ
 				case src.action == aCompositeLit:
-					if dest.typ.cat == valueT && dest.typ.rtype.Kind() == reflect.Interface {
+					if isInterface(dest.typ) {
 						// Skip optimisation for assigned interface.
 						break
 					}
@@ -1297,16 +1310,9 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 					if !c1.typ.implements(c0.typ) {
 						err = n.cfgErrorf("type %v does not implement interface %v", c1.typ.id(), c0.typ.id())
 					}
-					// Convert type to interface while keeping a reference to the original concrete type.
-					// besides type, the node value remains preserved.
-					n.gen = nop
-					t := *c0.typ
-					n.typ = &t
-					n.typ.val = c1.typ
-					n.findex = c1.findex
-					n.level = c1.level
-					n.val = c1.val
-					n.rval = c1.rval
+					n.gen = convert
+					n.typ = c0.typ
+					n.findex = sc.add(n.typ)
 				case c1.rval.IsValid() && isConstType(c0.typ):
 					n.gen = nop
 					n.findex = notInFrame
@@ -1595,6 +1601,10 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 			}
 			n.start = init.start
 			body.start = body.child[0] // loopvar
+			wireLoopVars(body, 1)
+			if body.child[0].ident != "_" {
+				body.gen = loopVarBack
+			}
 			if cond.rval.IsValid() {
 				// Condition is known at compile time, bypass test.
 				if cond.rval.Bool() {
@@ -1831,9 +1841,10 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 				o.tnext = k.start          // then go to iterator init
 				k.tnext = n                // then go to range function
 				body.start = body.child[0] // loopvar
-				n.tnext = body.start       // then go to range body
-				body.tnext = n             // then body go to range function (loop)
-				k.gen = empty              // init filled later by generator
+				wireLoopVars(body, 2)
+				n.tnext = body.start // then go to range body
+				body.tnext = n       // then body go to range function (loop)
+				k.gen = empty        // init filled later by generator
 			}
 
 		case returnStmt:
@@ -2692,6 +2703,14 @@ func wireChild(n *node, exclude ...nkind) {
 			child[i].tnext = n
 		}
 		break
+	}
+}
+
+// wireLoopVars goes from the n loop variables at the start of an otherwise empty
+// body to its end.
+func wireLoopVars(body *node, n int) {
+	if len(body.child) == n {
+		body.child[n-1].tnext = body
 	}
 }
 
