@@ -33,8 +33,9 @@ for i, j := 0, 5; i < j; i, j = i+1, j-1 { if i == 1 { i++; continue }; fmt.Prin
 var fs []func(); for i := 0; i < 4; i++ { fs = append(fs, func() { fmt.Print(i, ",") }); i++ }; for _, g := range fs { g() }
 for i := range 3 { i := i * 10; i++; fmt.Print(i, ";") }
 for p := new(int); *p < 3; *p++ { }
+for i, s := 0, "a"; i < 3; i, s = i+1, s+"b" { defer func() { fmt.Println(i, s) }() }
 fmt.Println() }
-f()`, "0 1 4 5 0 5 1,3,1;11;21;\n"},
+f()`, "0 1 4 5 0 5 1,3,1;11;21;\n2 abb\n1 ab\n0 a\n"},
 		{"loops without a body",
 			`func f() { for i := 0; i < 3; i++ {}; for range 3 {}; for range []int{1} {}; for range map[int]int{1: 1} {}; for range "ab" {}
 c := make(chan int, 1); c <- 1; close(c); for range c {}
