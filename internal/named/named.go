@@ -258,7 +258,7 @@ var table stubTable
 type StubsError struct{ Want, Got int }
 
 func (e *StubsError) Error() string {
-	return fmt.Sprintf("want %d more stubs for methods, got %d of %d; restart the session", e.Want, e.Got, Stubs)
+	return fmt.Sprintf("want %d more stubs for methods, got %d of %d; restart the kernel", e.Want, e.Got, Stubs)
 }
 
 func (s *stubTable) take(n int) (int, error) {

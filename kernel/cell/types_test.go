@@ -144,23 +144,30 @@ fmt.Println(fn(func(x int) int { return x * 3 }).twice(2), l, <-c, set{}.add("a"
 		{"names of main", "→ 4\n", []string{"main := 3\nmain + 1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHost(t, nil)
-			var got strings.Builder
-			for _, code := range c.cells {
-				for _, e := range mustRun(t, h, code).events {
-					kind, text, _ := strings.Cut(e, ":")
-					if kind == "result" {
-						fmt.Fprintf(&got, "→ %s\n", text)
-					} else {
-						got.WriteString(text)
-					}
-				}
-			}
-			if got.String() != c.want {
-				t.Errorf("got\n%swant\n%s", got.String(), c.want)
+			if got := outputs(t, c.cells...); got != c.want {
+				t.Errorf("got\n%swant\n%s", got, c.want)
 			}
 		})
 	}
+}
+
+// outputs runs cells in one session and gives what they print; what they show
+// follows an arrow.
+func outputs(t *testing.T, cells ...string) string {
+	t.Helper()
+	h := newHost(t, nil)
+	var got strings.Builder
+	for _, code := range cells {
+		for _, e := range mustRun(t, h, code).events {
+			kind, text, _ := strings.Cut(e, ":")
+			if kind == "result" {
+				fmt.Fprintf(&got, "→ %s\n", text)
+			} else {
+				got.WriteString(text)
+			}
+		}
+	}
+	return got.String()
 }
 
 // A subshell knows the types and methods of the main shell, and values of both are

@@ -156,35 +156,6 @@ func (interp *Interpreter) Call(run *Run, name string) (err error) {
 	return nil
 }
 
-// Replace puts f in the place of a function of an imported package, with what the
-// interpreter knows about the function's arguments.
-func (interp *Interpreter) Replace(pkg, name string, f reflect.Value) {
-	p := interp.binPkg[pkg]
-	if p == nil {
-		return
-	}
-	for k, types := range interp.mapTypes {
-		if k == p[name] {
-			interp.mapTypes[f] = types
-			break
-		}
-	}
-	p[name] = f
-}
-
-// Unwrap gives the value inside v where v is how this package keeps a value of an
-// interpreted interface type.
-func Unwrap(v reflect.Value) reflect.Value {
-	for v.IsValid() && v.Type() == valueInterfaceType && v.CanInterface() {
-		v = v.Interface().(valueInterface).value
-	}
-	return v
-}
-
-// IsWrapped says whether t is how this package keeps values of interpreted
-// interface types.
-func IsWrapped(t reflect.Type) bool { return t == valueInterfaceType }
-
 // A Func is a function of the interpreter as compiled code may call it.
 type Func = func(in []reflect.Value) []reflect.Value
 

@@ -263,10 +263,12 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 				}
 			}
 			if n.anc != nil && n.anc.kind == forStmt7 {
-				lv := n.child[0]
 				init := n.anc.child[0]
-				if init.kind == defineStmt && len(init.child) >= 2 && init.child[0].kind == identExpr {
-					fi := init.child[0]
+				for i := 0; init.kind == defineStmt && i < init.nleft && i < len(init.child)-1; i++ {
+					fi, lv := init.child[i], n.child[i]
+					if fi.kind != identExpr || fi.ident == "_" {
+						continue
+					}
 					lv.ident = fi.ident
 					lv.typ = fi.typ
 					vindex := sc.add(lv.typ)
@@ -810,7 +812,7 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 					dest.gen = nop
 				case isFuncField(dest):
 					// Setting a struct field of function type requires an extra step. Do not optimize.
-				case isCall(src) && !isInterfaceSrc(dest.typ) && n.kind != defineStmt:
+				case n.nleft == 1 && isCall(src) && !isInterfaceSrc(dest.typ) && n.kind != defineStmt:
 					// Call action may perform the assignment directly.
 					if dest.typ.id() != src.typ.id() {
 						// Skip optimitization if returned type doesn't match assigned one.
@@ -822,12 +824,12 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 					if src.typ.untyped && !dest.typ.untyped {
 						src.typ = dest.typ
 					}
-				case src.action == aRecv:
+				case n.nleft == 1 && src.action == aRecv:
 					// Assign by reading from a receiving channel.
 					n.gen = nop
 					src.findex = dest.findex // Set recv address to LHS.
 					dest.typ = src.typ
-				case src.action == aCompositeLit:
+				case n.nleft == 1 && src.action == aCompositeLit:
 					if isInterface(dest.typ) {
 						// Skip optimisation for assigned interface.
 						break
@@ -1601,10 +1603,8 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 			}
 			n.start = init.start
 			body.start = body.child[0] // loopvar
-			wireLoopVars(body, 1)
-			if body.child[0].ident != "_" {
-				body.gen = loopVarBack
-			}
+			wireLoopVars(body, len(loopVars(body)))
+			body.gen = loopVarBack
 			if cond.rval.IsValid() {
 				// Condition is known at compile time, bypass test.
 				if cond.rval.Bool() {
@@ -2704,6 +2704,16 @@ func wireChild(n *node, exclude ...nkind) {
 		}
 		break
 	}
+}
+
+// loopVars are the loop variables at the start of a body.
+func loopVars(body *node) []*node {
+	for i, c := range body.child {
+		if c.kind != identExpr {
+			return body.child[:i]
+		}
+	}
+	return body.child
 }
 
 // wireLoopVars goes from the n loop variables at the start of an otherwise empty

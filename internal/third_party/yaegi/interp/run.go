@@ -2909,7 +2909,7 @@ func loopVarVal(n *node) {
 }
 
 func loopVarFor(n *node) {
-	ixn := n.anc.anc.child[0].child[0]
+	ixn := n.anc.anc.child[0].child[childPos(n)]
 	next := getExec(n.tnext)
 	n.exec = func(f *frame) bltn {
 		fv := f.data[ixn.findex]
@@ -2923,11 +2923,17 @@ func loopVarFor(n *node) {
 // loopVarBack ends a loop's body: what that made of the iteration's own variable is
 // what the next one begins with.
 func loopVarBack(n *node) {
-	own := n.child[0].findex
-	ixn := n.anc.child[0].child[0]
+	var own, of []int
+	for i, v := range loopVars(n) {
+		if v.ident != "_" {
+			own, of = append(own, v.findex), append(of, n.anc.child[0].child[i].findex)
+		}
+	}
 	next := getExec(n.tnext)
 	n.exec = func(f *frame) bltn {
-		f.data[ixn.findex].Set(f.data[own])
+		for i := range own {
+			f.data[of[i]].Set(f.data[own[i]])
+		}
 		return next
 	}
 }

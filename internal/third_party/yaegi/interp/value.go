@@ -265,34 +265,6 @@ func genValueInterface(n *node) func(*frame) reflect.Value {
 	}
 }
 
-func getConcreteValue(val reflect.Value) reflect.Value {
-	v := val
-	for {
-		vi, ok := v.Interface().(valueInterface)
-		if !ok {
-			break
-		}
-		v = vi.value
-	}
-	if v.NumMethod() > 0 {
-		return v
-	}
-	if v.Kind() != reflect.Struct {
-		return v
-	}
-	// Search a concrete value in fields of an emulated interface.
-	for i := v.NumField() - 1; i >= 0; i-- {
-		vv := v.Field(i)
-		if vv.Kind() == reflect.Interface {
-			vv = vv.Elem()
-		}
-		if vv.IsValid() {
-			return vv
-		}
-	}
-	return v
-}
-
 func zeroInterfaceValue() reflect.Value {
 	n := &node{kind: basicLit, typ: &itype{cat: nilT, untyped: true, str: "nil"}}
 	v := reflect.New(emptyInterfaceType).Elem()
