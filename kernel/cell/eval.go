@@ -121,6 +121,10 @@ func newShell(c *child, main *shell) (*shell, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("cell: interpreter: %w", err)
 	}
+	compiled := compiledSymbols()
+	if err := s.interp.Use(interp.Exports{path.Join(internalPath, internalPath): compiled}); err != nil {
+		return nil, fmt.Errorf("cell: interpreter: %w", err)
+	}
 	if main == nil {
 		log.SetOutput(streamWriter{c, "stderr"})
 		lib, err := newLibrary(func(p string) bool {
@@ -142,6 +146,7 @@ func newShell(c *child, main *shell) (*shell, error) {
 			}
 			return nil
 		}), reached
+		s.table.compiled = compiled
 	} else {
 		s.reached = main.reached
 	}

@@ -343,6 +343,9 @@ func (l *lowerer) generic(e ast.Expr) ast.Expr {
 	}
 	switch o := l.info.Uses[id].(type) {
 	case *types.Func:
+		if x := l.compiled(o.Origin(), args, e.Pos()); x != nil {
+			return x
+		}
 		if name, ok := l.instance(o.Origin(), args); ok {
 			return &ast.Ident{Name: name, NamePos: e.Pos()}
 		}

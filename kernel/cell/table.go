@@ -96,6 +96,7 @@ type table struct {
 	seen      atomic.Pointer[outlook] // what questions see, which don't wait for mu
 	scope     *types.Package          // of the last check that passed
 	types     *rtypes
+	compiled  map[string]reflect.Value // compiledSymbols
 }
 
 func newTable(lib *library, lab *types.Package, std func(path, name string) reflect.Type) *table {
