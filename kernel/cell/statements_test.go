@@ -62,6 +62,12 @@ func f(c chan int) { a, b := T{1}, 2; x, y := one(), T{3}; v, w := <-c, <-c; p, 
 c := make(chan int, 3); c <- 7; c <- 8; c <- 9
 f(c)
 fmt.Println(s, n)`, "{5} 1 1 {3} 9 8 map[a:1] [3 0]\n[1 2] 5\n"},
+		{"named results begin as zero",
+			`type L struct{ n int }
+func (l *L) next() (v int, ok bool) { if l.n++; l.n < 3 { return l.n, true }; return }
+func f() { l := &L{}; n := 0; for v, ok := l.next(); ok && n < 9; v, ok = l.next() { n++; fmt.Print(v, " ") }; x := 7; x = zero(); fmt.Println(n, x) }
+func zero() (x int) { return }
+f()`, "1 2 2 0\n"},
 		{"functions in parentheses",
 			`func f() int { return (func(a, b int) int { return a * b })(3, 4) }
 f()`, "→ 12\n"},

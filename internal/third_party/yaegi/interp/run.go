@@ -1278,9 +1278,11 @@ func call(n *node) {
 		nf := newFrame(f, len(def.types), f.run)
 		var vararg reflect.Value
 
-		// Init return values
+		// Init return values: in the place where they go, unless they have names and
+		// begin as zero.
+		fresh := len(rvalues) > 0 && !mustReturnValue(def.child[2])
 		for i, v := range rvalues {
-			if v != nil {
+			if v != nil && !fresh {
 				nf.data[i] = v(f)
 			} else {
 				nf.data[i] = reflect.New(def.types[i]).Elem()
