@@ -12,8 +12,8 @@ ROOT_FLAG = $(shell [ "$$(id -u)" = 0 ] && echo --allow-root)
 TARGETS = linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 export CGO_ENABLED = 0
 
-# What must give the same bits on every CPU and with the portable code alone.
-EXACT = ./metal/... ./engine/...
+# What must give the same on every CPU and with the portable code alone.
+EXACT = ./metal/... ./engine/... ./internal/named/...
 
 .PHONY: help
 help: ## print this list
@@ -99,7 +99,7 @@ arm64: go ## run the exactness tests for arm64 (under qemu where needed)
 .PHONY: race-short
 race-short: go
 	@if command -v gcc >/dev/null 2>&1 || command -v clang >/dev/null 2>&1; then \
-		CGO_ENABLED=1 $(GO) run ./tools/gotest -race -short ./metal/... ./engine/... ./kernel/... ./rig/... ./prefetch/... ./cli/...; \
+		CGO_ENABLED=1 $(GO) run ./tools/gotest -race -short ./metal/... ./engine/... ./internal/named/... ./kernel/... ./rig/... ./prefetch/... ./cli/...; \
 	else \
 		echo "****** NO C COMPILER: the race detector did NOT run; install gcc or clang to run it ******"; \
 	fi

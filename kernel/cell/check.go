@@ -548,12 +548,16 @@ func (u *unit) renameOld(e ast.Expr, lhs []ast.Expr) {
 	walk(e, map[string]bool{})
 }
 
+// checkedName is the package's name while it is checked: in one named main, only a
+// function can be main.
+const checkedName = "main" + mark
+
 // showName is the function that the checker sees around the last expression.
 const showName = mark + "show"
 
 // file builds what the checker sees of the cell.
 func (u *unit) file(show bool) *ast.File {
-	f := &ast.File{Name: ast.NewIdent("main")}
+	f := &ast.File{Name: ast.NewIdent(checkedName)}
 	for name, path := range u.imports {
 		f.Decls = append(f.Decls, importDecl(name, path))
 	}
@@ -614,7 +618,7 @@ func (u *unit) run(show bool) (errs []*CompileError, retry retryKind) {
 		}
 	}
 	old := t.declarations(paths, skip)
-	u.pkg = types.NewPackage("main", "main")
+	u.pkg = types.NewPackage("main", checkedName)
 	u.info = newInfo()
 	visible := []*types.Package{}
 	for _, path := range u.dots {

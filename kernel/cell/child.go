@@ -25,7 +25,6 @@ type child struct {
 	out      *outbox
 	pipes    *stdPipes
 	stdin    *stdinReader
-	made     made
 	ballast  []byte // see kernel.BallastBytes
 
 	labels   sync.Map // unsafe.Pointer of a goroutine's label → *cellOutput

@@ -17,8 +17,10 @@
 //	                       and the standard library (stdapi.go, reflectpkg.go)
 //	lower    lower.go      into what the interpreter runs: typed variables,
 //	                       constants as values, generic code for its types
-//	                       (generics.go), loops over functions (rangefunc.go), and
-//	                       one function of the statements
+//	                       (generics.go), loops over functions (rangefunc.go),
+//	                       methods as functions (methods.go), types as reflect
+//	                       types that compiled code knows too (rtype.go), and one
+//	                       function of the statements
 //	run      eval.go       by yaegi; errors.go words compile errors and panics,
 //	                       output.go values
 //
@@ -93,8 +95,6 @@
 //
 // A memory limit that the process is held to exists on Linux only. Bytes written
 // to the child's own handles are lost on Windows, and programs that cells started
-// outlive the child there. os.Stdin is empty (fmt.Scan and
-// the exported Input ask the front end). Named types of cells have no identity of
-// their own in the interpreter: %T shows the underlying type, and compiled code
-// sees the methods of an interpreted value only where it is handed one directly.
+// outlive the child there. os.Stdin is empty (fmt.Scan and the exported Input ask
+// the front end). docs/cells.md lists what Go has and cells haven't.
 package cell

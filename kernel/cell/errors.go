@@ -155,9 +155,6 @@ func panicText(v any) (name, value string) {
 		if errors.As(v, &c) {
 			return c.CellError()
 		}
-		return "panic", v.Error()
-	case fmt.Stringer:
-		return "panic", v.String()
 	}
 	return "panic", fmt.Sprint(v)
 }

@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"log"
 	"maps"
 	"path"
 	"reflect"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
+	goUnsafe "unsafe"
 
 	"deltafin/internal/third_party/yaegi/interp"
 	"deltafin/kernel"
@@ -43,6 +46,7 @@ type shell struct {
 	serial  *int
 	reached map[string]map[string]reflect.Value // types beyond the exports
 	source  map[string]*source                  // by the name in positions; guarded by table.mu
+	types   int                                 // how many of table.types the interpreter knows
 }
 
 // newShell makes the main shell, or one beside main.
@@ -90,25 +94,39 @@ func newShell(c *child, main *shell) (*shell, error) {
 				processors(runtime.GOMAXPROCS(0))
 			}),
 		},
-		"os/os": {"Exit": reflect.ValueOf(c.exit)},
+		"os/os":   {"Exit": reflect.ValueOf(c.exit)},
+		"log/log": logSymbols(),
 		"os/exec/exec": {
 			"Command":        reflect.ValueOf(c.command),
 			"CommandContext": reflect.ValueOf(c.commandContext),
 		},
 		path.Join(internalPath, internalPath): {
-			"Guard":    reflect.ValueOf(c.guard),
-			"Show":     reflect.ValueOf(c.show),
-			"ShowText": reflect.ValueOf(c.showText),
-			"Clear":    reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
+			"Guard": reflect.ValueOf(c.guard),
+			"Show":  reflect.ValueOf(c.show),
+			"Clear": reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
+
+			"UnsafeAdd":        reflect.ValueOf(func(p goUnsafe.Pointer, n int) goUnsafe.Pointer { return goUnsafe.Add(p, n) }),
+			"UnsafeString":     reflect.ValueOf(func(p *byte, n int) string { return goUnsafe.String(p, n) }),
+			"UnsafeStringData": reflect.ValueOf(func(s string) *byte { return goUnsafe.StringData(s) }),
+			"UnsafeSlice": reflect.ValueOf(func(p any, n int) any {
+				v := reflect.ValueOf(p)
+				return reflect.SliceAt(v.Type().Elem(), v.UnsafePointer(), n).Interface()
+			}),
+			"UnsafeSliceData": reflect.ValueOf(func(s any) any {
+				v := reflect.ValueOf(s)
+				return reflect.NewAt(v.Type().Elem(), v.UnsafePointer()).Interface()
+			}),
 		},
 		path.Join(c.bindings.Package, c.bindings.Package): exports,
 	}); err != nil {
 		return nil, fmt.Errorf("cell: interpreter: %w", err)
 	}
-	for name, f := range c.made.printing(streamWriter{c, "stdout"}) {
-		s.interp.Replace("fmt", name, reflect.ValueOf(f))
+	compiled := compiledSymbols()
+	if err := s.interp.Use(interp.Exports{path.Join(internalPath, internalPath): compiled}); err != nil {
+		return nil, fmt.Errorf("cell: interpreter: %w", err)
 	}
 	if main == nil {
+		log.SetOutput(streamWriter{c, "stderr"})
 		lib, err := newLibrary(func(p string) bool {
 			key := p + "/" + packageName(p)
 			return stdlib.Symbols[key] != nil || more[key] != nil || p == "iter" || p == "unsafe"
@@ -117,7 +135,18 @@ func newShell(c *child, main *shell) (*shell, error) {
 			return nil, err
 		}
 		lab, reached := reflectPackage(lib, c.bindings.Package, exports)
-		s.table, s.reached = newTable(lib, lab), reached
+		known := []map[string]map[string]reflect.Value{{"log/log": logSymbols()}, stdlib.Symbols, unsafe.Symbols, more, reached, {path.Join(c.bindings.Package, c.bindings.Package): exports}}
+		s.table, s.reached = newTable(lib, lab, func(p, name string) reflect.Type {
+			for _, symbols := range known {
+				for _, key := range []string{path.Join(p, packageName(p)), path.Join(p, path.Base(p))} {
+					if v := symbols[key][name]; isTypeExport(v) {
+						return v.Type().Elem()
+					}
+				}
+			}
+			return nil
+		}), reached
+		s.table.compiled = compiled
 	} else {
 		s.reached = main.reached
 	}
@@ -166,7 +195,7 @@ func (c *child) guard(f func()) func() {
 // show is what lowered code calls with the values of a cell's last expression.
 func (c *child) show(values ...any) {
 	o := c.current()
-	b := c.made.render(values)
+	b := render(values)
 	if o.capture != nil {
 		*o.capture = b
 		return
@@ -176,22 +205,6 @@ func (c *child) show(values ...any) {
 	}
 	o.Result(b)
 }
-
-// showText shows a value by what its own interpreted method says.
-func (c *child) showText(v any, text func() string) {
-	s, ok := func() (s string, ok bool) {
-		defer func() { recover() }()
-		return text(), true
-	}()
-	if !ok {
-		c.show(v)
-		return
-	}
-	c.show(shownText(s))
-}
-
-// shownText is a text that is shown as it is.
-type shownText string
 
 // execute runs one cell and reports its end.
 func (s *shell) execute(o *cellOutput, d executeData) {
@@ -326,7 +339,11 @@ func (s *shell) prepare(run *interp.Run, code, text string, count int, expressio
 		return "", compileError(errs)
 	}
 	low := lower(u)
-	shared, err := s.learn(run, u)
+	var shared []*decl
+	err := low.err
+	if err == nil {
+		shared, err = s.learn(run, u)
+	}
 	if err == nil {
 		err = s.compile(run, low.file)
 	}
@@ -340,6 +357,17 @@ func (s *shell) prepare(run *interp.Run, code, text string, count int, expressio
 			undo()
 			return "", s.unsupported(src, fmt.Errorf("%s, a variable of another shell, can't be shared", d.name))
 		}
+	}
+	for _, d := range append(slices.Clone(u.fresh), low.made...) {
+		if d.code == nil {
+			continue
+		}
+		f, ok := s.interp.Func(d.run)
+		if !ok {
+			undo()
+			return "", s.unsupported(src, fmt.Errorf("method %s", d.name))
+		}
+		d.code.run.Store(&f)
 	}
 	t.commit(u)
 	for k, d := range low.instances {
@@ -415,6 +443,11 @@ func (s *shell) compile(run *interp.Run, f *ast.File) (err error) {
 			err = fmt.Errorf("%v", r)
 		}
 	}()
+	symbols, n := s.table.types.since(s.types)
+	if err := s.interp.Use(symbols); err != nil {
+		return err
+	}
+	s.types = n
 	// The interpreter keeps imports by file name.
 	*s.serial++
 	f.Package = token.Pos(s.fset.AddFile("file"+strconv.Itoa(*s.serial), -1, 1).Base())

@@ -18,7 +18,7 @@ var genericFiles embed.FS
 // genericSource is the text of a package's generic functions, "" where it has none.
 func genericSource(path string) string {
 	b, err := genericFiles.ReadFile("generic/" + path[strings.LastIndexByte(path, '/')+1:] + ".go.txt")
-	if err != nil || strings.Contains(path, "/") && path != "sync/atomic" {
+	if err != nil || strings.Contains(path, "/") && path != "sync/atomic" && path != "math/rand/v2" {
 		return ""
 	}
 	return string(b)
@@ -73,52 +73,55 @@ func (l *lowerer) instance(f *types.Func, args []types.Type) (string, bool) {
 	return d.run, true
 }
 
-// typeInstance gives the name of a generic type compiled for its arguments.
-func (l *lowerer) typeInstance(t *types.Named) ast.Expr {
-	origin := t.Origin()
-	args := make([]types.Type, t.TypeArgs().Len())
+// instanceOf is the declaration of a generic type for the arguments of n, with
+// those of its methods.
+func (l *lowerer) instanceOf(n *types.Named) *decl {
+	origin := n.Origin()
+	args := make([]types.Type, n.TypeArgs().Len())
 	for i := range args {
-		args[i] = l.concrete(t.TypeArgs().At(i))
+		args[i] = l.concrete(n.TypeArgs().At(i))
 	}
-	inst, err := types.Instantiate(nil, origin, args, false)
+	t, err := types.Instantiate(nil, origin, args, false)
 	if err != nil {
-		return ast.NewIdent("any")
+		return nil
 	}
-	if o := origin.Obj(); o.Pkg() != nil && o.Pkg().Path() == "iter" {
-		return l.typeOf(inst.Underlying())
-	}
-	d := l.obtain(origin.Obj(), origin.Obj().Name(), args, func(d *decl) {
-		l.within(d, l.info, nil, true, func() {
-			d.lowered = &ast.GenDecl{Tok: token.TYPE, Specs: []ast.Spec{&ast.TypeSpec{Name: ast.NewIdent(d.run), Type: l.typeOf(inst.Underlying())}}}
-		})
+	inst := t.(*types.Named)
+	return l.obtain(origin.Obj(), origin.Obj().Name(), args, func(d *decl) {
+		d.methods = map[string]*decl{}
+		var compile []func()
 		for i := range origin.NumMethods() {
 			m := origin.Method(i)
 			b, ok := l.bodyOf(m)
 			if !ok {
 				continue
 			}
-			md := &decl{name: m.Name(), kind: methodKind, recv: d, uses: map[*decl]bool{d: true}, generic: true}
+			md := &decl{name: m.Name(), kind: methodKind, recv: d, uses: map[*decl]bool{d: true}, generic: true, run: d.name + mark + m.Name() + mark + strconv.Itoa(l.u.table.next())}
 			l.made = append(l.made, md)
 			d.uses[md] = true
+			d.methods[m.Name()] = md
 			subst := map[*types.TypeParam]types.Type{}
 			rps := m.Signature().RecvTypeParams()
 			for j := range rps.Len() {
 				subst[rps.At(j)] = args[j]
 			}
-			l.within(md, b.info, subst, b.pos, func() {
-				fn := *b.fn
-				fn.Doc = nil
-				recv := &ast.Field{Names: b.fn.Recv.List[0].Names, Type: ast.NewIdent(d.run)}
-				if _, ok := m.Signature().Recv().Type().(*types.Pointer); ok {
-					recv.Type = &ast.StarExpr{X: recv.Type}
-				}
-				l.done[recv.Type] = true
-				fn.Recv = &ast.FieldList{List: []*ast.Field{recv}}
-				md.lowered = l.node(&fn)
+			compile = append(compile, func() {
+				l.within(md, b.info, subst, b.pos, func() {
+					var err error
+					if md.code, err = l.codeOf(inst, m); err != nil {
+						l.errs = append(l.errs, err)
+					}
+					var recv types.Type = inst
+					if _, ok := m.Signature().Recv().Type().(*types.Pointer); ok {
+						recv = types.NewPointer(inst)
+					}
+					md.lowered = l.methodDecl(b.fn, recv, m.Signature(), md.run)
+				})
 			})
 		}
+		for _, f := range compile {
+			f()
+		}
 	})
-	return ast.NewIdent(d.run)
 }
 
 // obtain finds or makes the declaration of one instance.
@@ -131,7 +134,7 @@ func (l *lowerer) obtain(o types.Object, name string, args []types.Type, compile
 		key.WriteString(o.Pkg().Path() + "." + o.Name())
 	}
 	for _, a := range args {
-		key.WriteString("," + l.typeKey(a))
+		key.WriteString("," + l.key(a))
 	}
 	d := t.instances[key.String()]
 	if d == nil {
@@ -148,49 +151,6 @@ func (l *lowerer) obtain(o types.Object, name string, args []types.Type, compile
 	}
 	l.use(d)
 	return d
-}
-
-// typeKey writes a concrete type so that only the same type is written alike.
-func (l *lowerer) typeKey(t types.Type) string {
-	return types.TypeString(t, func(p *types.Package) string {
-		return p.Path()
-	}) + l.versions(t)
-}
-
-// versions tells types of one name from different cells apart.
-func (l *lowerer) versions(t types.Type) string {
-	s := ""
-	walkNamed(t, func(n *types.Named) {
-		if d := l.u.named[n.Origin().Obj()]; d != nil {
-			s += "#" + strconv.Itoa(d.id)
-		}
-	})
-	return s
-}
-
-func walkNamed(t types.Type, f func(*types.Named)) {
-	switch t := types.Unalias(t).(type) {
-	case *types.Named:
-		f(t)
-		for i := range t.TypeArgs().Len() {
-			walkNamed(t.TypeArgs().At(i), f)
-		}
-	case interface{ Elem() types.Type }:
-		if m, ok := t.(*types.Map); ok {
-			walkNamed(m.Key(), f)
-		}
-		walkNamed(t.Elem(), f)
-	case *types.Signature:
-		for _, tup := range []*types.Tuple{t.Params(), t.Results()} {
-			for i := range tup.Len() {
-				walkNamed(tup.At(i).Type(), f)
-			}
-		}
-	case *types.Struct:
-		for i := range t.NumFields() {
-			walkNamed(t.Field(i).Type(), f)
-		}
-	}
 }
 
 // within lowers with another function's facts.
@@ -234,7 +194,7 @@ func (l *lowerer) concrete(t types.Type) types.Type {
 		return l.concrete(types.Unalias(t))
 	case *types.Named:
 		if t.TypeArgs().Len() == 0 {
-			return t
+			return l.localOf(t)
 		}
 		args := make([]types.Type, t.TypeArgs().Len())
 		for i := range args {
@@ -280,6 +240,73 @@ func (l *lowerer) concrete(t types.Type) types.Type {
 	return t
 }
 
+// localOf is the type t of a generic function for the current types, where t is
+// declared in it and names its parameters.
+func (l *lowerer) localOf(t *types.Named) types.Type {
+	o := t.Obj()
+	if o.Pkg() == nil || !l.local(o) || l.cur == nil || !l.mentions(t.Underlying(), map[types.Type]bool{t: true}) {
+		return t
+	}
+	key := localKey{o, l.cur.run}
+	n := l.locals[key]
+	if n == nil {
+		n = types.NewNamed(types.NewTypeName(o.Pos(), o.Pkg(), o.Name(), nil), nil, nil)
+		l.locals[key] = n
+		n.SetUnderlying(l.concrete(t.Underlying()))
+	}
+	return n
+}
+
+// A localKey is a type declared in a function, and an instance of that.
+type localKey struct {
+	o   types.Object
+	run string
+}
+
+// mentions says whether t names a parameter that the current types stand for.
+func (l *lowerer) mentions(t types.Type, seen map[types.Type]bool) bool {
+	switch t := types.Unalias(t).(type) {
+	case *types.TypeParam:
+		return l.subst[t] != nil
+	case *types.Named:
+		for i := range t.TypeArgs().Len() {
+			if l.mentions(t.TypeArgs().At(i), seen) {
+				return true
+			}
+		}
+		if seen[t] || t.Obj().Pkg() == nil || !l.local(t.Obj()) {
+			return false
+		}
+		seen[t] = true
+		return l.mentions(t.Underlying(), seen)
+	case *types.Map:
+		return l.mentions(t.Key(), seen) || l.mentions(t.Elem(), seen)
+	case interface{ Elem() types.Type }:
+		return l.mentions(t.Elem(), seen)
+	case *types.Signature:
+		return l.mentions(t.Params(), seen) || l.mentions(t.Results(), seen)
+	case *types.Tuple:
+		for i := range t.Len() {
+			if l.mentions(t.At(i).Type(), seen) {
+				return true
+			}
+		}
+	case *types.Struct:
+		for i := range t.NumFields() {
+			if l.mentions(t.Field(i).Type(), seen) {
+				return true
+			}
+		}
+	case *types.Interface:
+		for i := range t.NumMethods() {
+			if l.mentions(t.Method(i).Signature(), seen) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // generic gives what a use of a generic function or type becomes, or nil.
 func (l *lowerer) generic(e ast.Expr) ast.Expr {
 	var id *ast.Ident
@@ -316,6 +343,9 @@ func (l *lowerer) generic(e ast.Expr) ast.Expr {
 	}
 	switch o := l.info.Uses[id].(type) {
 	case *types.Func:
+		if x := l.compiled(o.Origin(), args, e.Pos()); x != nil {
+			return x
+		}
 		if name, ok := l.instance(o.Origin(), args); ok {
 			return &ast.Ident{Name: name, NamePos: e.Pos()}
 		}

@@ -1,12 +1,14 @@
 package cell
 
 import (
+	"errors"
 	"go/ast"
 	"go/constant"
 	"go/parser"
 	"go/token"
 	"go/types"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,6 +22,7 @@ type lowered struct {
 
 	made      []*decl // instances of generic declarations
 	instances map[string]*decl
+	err       error // what the interpreter can't have
 }
 
 // constraint says whether o is an interface that only type parameters can have.
@@ -45,20 +48,28 @@ type lowerer struct {
 	info  *types.Info
 	subst map[*types.TypeParam]types.Type
 
-	funcs  []*types.Signature // around what is being lowered, innermost last
-	called map[ast.Expr]bool  // functions of calls
-	outer  map[string]bool    // labels of the loops around it
+	funcs []*types.Signature // around what is being lowered, innermost last
+	outer map[string]bool    // labels of the loops around it
 
 	instances map[string]*decl // new ones, by key
 	made      []*decl
+
+	placed []*defined     // types to fill
+	bare   []*defined     // types to give their methods
+	wanted []*types.Named // instances to compile
+	locals map[localKey]*types.Named
+	errs   []error
 }
 
 // lower writes a checked cell for the interpreter. It leaves u's tree as it is.
 func lower(u *unit) *lowered {
-	l := &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}, called: map[ast.Expr]bool{}}
+	l := &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}, locals: map[localKey]*types.Named{}}
 	t := u.table
 	for _, d := range u.fresh {
-		if u.alias[d] == nil && d.kind != methodKind && d.run == "" {
+		switch {
+		case d.kind == methodKind:
+			d.run = receiverName(d.fn) + mark + d.name + mark + strconv.Itoa(t.next())
+		case u.alias[d] == nil && d.run == "":
 			d.run = t.runName(d.name, t.used[d.name])
 			t.used[d.run] = true
 		}
@@ -69,15 +80,32 @@ func lower(u *unit) *lowered {
 		case *ast.GenDecl:
 			for _, n := range u.fresh {
 				if n.kind == typeKind && d.Tok == token.TYPE && n.spec == d.Specs[0] && !n.generic && !constraint(u.info.Defs[n.spec.Name]) {
-					l.within(n, u.info, nil, true, func() { n.lowered = l.node(d) })
-					f.Decls = append(f.Decls, n.lowered.(ast.Decl))
+					l.within(n, u.info, nil, true, func() { l.typeOf(u.info.Defs[n.spec.Name].Type()) })
 				}
 			}
 		case *ast.FuncDecl:
 			if n := u.text[d]; !n.generic {
-				l.within(n, u.info, nil, true, func() { n.lowered = l.node(d) })
+				l.within(n, u.info, nil, true, func() {
+					n.lowered = d
+					if n.kind == methodKind {
+						n.lowered = l.declared(n, d)
+					} else {
+						n.lowered = l.node(d)
+					}
+				})
 				f.Decls = append(f.Decls, n.lowered.(ast.Decl))
 			}
+		}
+	}
+	changed := map[*decl]bool{}
+	for _, d := range u.fresh {
+		if d.kind == methodKind && d.recv != nil && !slices.Contains(u.fresh, d.recv) {
+			changed[d.recv] = true
+		}
+	}
+	if len(changed) > 0 {
+		if err := l.refresh(changed); err != nil {
+			l.errs = append(l.errs, err)
 		}
 	}
 	var body []ast.Stmt
@@ -132,9 +160,11 @@ func lower(u *unit) *lowered {
 	out := &lowered{file: f, enter: "Cell" + mark + strconv.Itoa(t.next())}
 	f.Decls = append(f.Decls, &ast.FuncDecl{Name: ast.NewIdent(out.enter), Type: &ast.FuncType{Params: &ast.FieldList{}}, Body: &ast.BlockStmt{List: body}})
 	for _, d := range l.made {
-		f.Decls = append(f.Decls, d.lowered.(ast.Decl))
+		if n, ok := d.lowered.(ast.Decl); ok {
+			f.Decls = append(f.Decls, n)
+		}
 	}
-	out.made, out.instances = l.made, l.instances
+	out.made, out.instances, out.err = l.made, l.instances, errors.Join(l.errs...)
 	var imports []ast.Decl
 	for p := range l.paths {
 		imports = append(imports, importDecl(importAlias(p), p))
@@ -249,40 +279,7 @@ func (l *lowerer) show(e ast.Expr) []ast.Stmt {
 		}
 		return []ast.Stmt{a, call(args...)}
 	}
-	if m := textMethod(tv.Type, l.u.pkg); m != "" {
-		id := func() *ast.Ident { return &ast.Ident{Name: "r" + mark, NamePos: pos} }
-		f := &ast.FuncLit{Type: &ast.FuncType{Func: pos, Params: &ast.FieldList{}, Results: &ast.FieldList{List: []*ast.Field{{Type: &ast.Ident{Name: "string", NamePos: pos}}}}},
-			Body: &ast.BlockStmt{Lbrace: pos, Rbrace: pos, List: []ast.Stmt{&ast.ReturnStmt{Return: pos, Results: []ast.Expr{
-				&ast.CallExpr{Fun: &ast.SelectorExpr{X: id(), Sel: &ast.Ident{Name: m, NamePos: pos}}, Lparen: pos, Rparen: pos}}}}}}
-		return []ast.Stmt{
-			&ast.AssignStmt{Tok: token.DEFINE, TokPos: pos, Lhs: []ast.Expr{id()}, Rhs: []ast.Expr{x}},
-			&ast.ExprStmt{X: &ast.CallExpr{Fun: l.internal("ShowText", pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{id(), f}}},
-		}
-	}
 	return []ast.Stmt{call(x)}
-}
-
-// textMethod is the method by which a value of a cell's own type shows itself, or
-// "": what is interpreted has no methods that package fmt could find.
-func textMethod(t types.Type, pkg *types.Package) string {
-	n, _ := types.Unalias(t).(*types.Named)
-	if p, ok := types.Unalias(t).(*types.Pointer); ok {
-		n, _ = types.Unalias(p.Elem()).(*types.Named)
-	}
-	if n == nil || n.Obj().Pkg() != pkg && !types.IsInterface(n) {
-		return ""
-	}
-	for _, name := range []string{"Error", "String"} {
-		o, _, _ := types.LookupFieldOrMethod(t, false, pkg, name)
-		f, ok := o.(*types.Func)
-		if !ok {
-			continue
-		}
-		if s := f.Signature(); s.Params().Len() == 0 && s.Results().Len() == 1 && types.Identical(s.Results().At(0).Type(), types.Typ[types.String]) {
-			return name
-		}
-	}
-	return ""
 }
 
 // prints says whether e is a call of fmt's printing functions, whose count of
@@ -335,7 +332,7 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 	switch n := n.(type) {
 	case *ast.DeclStmt:
 		g := n.Decl.(*ast.GenDecl)
-		if g.Tok == token.CONST || g.Tok == token.TYPE && aliases(g) {
+		if g.Tok == token.CONST || g.Tok == token.TYPE {
 			// Every use has its value, or the type itself.
 			return &ast.EmptyStmt{Semicolon: n.Pos(), Implicit: true}
 		}
@@ -359,8 +356,6 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		if s := l.deferred(n); s != nil {
 			return s
 		}
-	case *ast.StructType:
-		return l.structure(n)
 	case *ast.LabeledStmt:
 		l.outer[n.Label.Name] = true
 		if r, ok := n.Stmt.(*ast.RangeStmt); ok && l.overFunc(r) {
@@ -369,8 +364,15 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		if s, ok := n.Stmt.(*ast.TypeSwitchStmt); ok {
 			return l.typeSwitch(s, n.Label)
 		}
+		if s, ok := n.Stmt.(*ast.SwitchStmt); ok && s.Init != nil {
+			return l.initFirst(s, n)
+		}
 	case *ast.TypeSwitchStmt:
 		return l.typeSwitch(n, nil)
+	case *ast.SwitchStmt:
+		if n.Init != nil {
+			return l.initFirst(n, nil)
+		}
 	case *ast.RangeStmt:
 		if l.overFunc(n) {
 			return l.rangeFunc(n, "")
@@ -378,8 +380,70 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		if n.Tok == token.ASSIGN {
 			return l.rangeAssign(n)
 		}
+		if n.Tok == token.DEFINE && shadows(n.Body, n.Key, n.Value) {
+			c := *n
+			c.Body = inner(n.Body)
+			return l.copy(reflect.ValueOf(&c)).Interface().(ast.Node)
+		}
+	case *ast.ForStmt:
+		if a, ok := n.Init.(*ast.AssignStmt); ok && a.Tok == token.DEFINE && shadows(n.Body, a.Lhs...) {
+			c := *n
+			c.Body = inner(n.Body)
+			return l.copy(reflect.ValueOf(&c)).Interface().(ast.Node)
+		}
 	}
 	return l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
+}
+
+// shadows says whether a loop's body declares one of the loop's variables anew: for
+// the interpreter they are of one block.
+func shadows(body *ast.BlockStmt, vars ...ast.Expr) bool {
+	names := map[string]bool{}
+	for _, v := range vars {
+		if id, ok := v.(*ast.Ident); ok && id.Name != "_" {
+			names[id.Name] = true
+		}
+	}
+	for _, s := range body.List {
+		switch s := s.(type) {
+		case *ast.AssignStmt:
+			if s.Tok == token.DEFINE {
+				for _, e := range s.Lhs {
+					if id, ok := e.(*ast.Ident); ok && names[id.Name] {
+						return true
+					}
+				}
+			}
+		case *ast.DeclStmt:
+			for _, sp := range s.Decl.(*ast.GenDecl).Specs {
+				if v, ok := sp.(*ast.ValueSpec); ok {
+					for _, id := range v.Names {
+						if names[id.Name] {
+							return true
+						}
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// inner is a block with the body as its only statement.
+func inner(body *ast.BlockStmt) *ast.BlockStmt {
+	return &ast.BlockStmt{Lbrace: body.Lbrace, Rbrace: body.Rbrace, List: []ast.Stmt{body}}
+}
+
+// initFirst is a switch after its first statement, which the interpreter would run
+// after a call whose result is switched over. label is the switch's, or nil.
+func (l *lowerer) initFirst(s *ast.SwitchStmt, label *ast.LabeledStmt) ast.Stmt {
+	rest := *s
+	rest.Init = nil
+	out := l.node(&rest).(ast.Stmt)
+	if label != nil {
+		out = &ast.LabeledStmt{Label: &ast.Ident{Name: label.Label.Name, NamePos: label.Label.NamePos}, Colon: label.Colon, Stmt: out}
+	}
+	return &ast.BlockStmt{Lbrace: s.Switch, Rbrace: s.Switch, List: []ast.Stmt{l.node(s.Init).(ast.Stmt), out}}
 }
 
 // rangeAssign is a range loop that assigns to variables of before; the interpreter
@@ -411,9 +475,15 @@ func (l *lowerer) deferred(s *ast.DeferStmt) ast.Stmt {
 		return nil
 	}
 	var list []ast.Stmt
+	shift := len(c.Args) - len(s.Call.Args) // a receiver that became an argument
+	for i := range shift {
+		id := func() *ast.Ident { return &ast.Ident{Name: "d" + mark + "r", NamePos: s.Defer} }
+		list = append(list, &ast.AssignStmt{Tok: token.DEFINE, TokPos: s.Defer, Lhs: []ast.Expr{id()}, Rhs: []ast.Expr{c.Args[i]}})
+		c.Args[i] = id()
+	}
 	for i, a := range s.Call.Args {
 		tv := l.info.Types[a]
-		if tv.Value != nil || tv.IsNil() || tv.IsType() || tv.Type == nil || i >= len(c.Args) {
+		if i += max(shift, 0); tv.Value != nil || tv.IsNil() || tv.IsType() || tv.Type == nil || i >= len(c.Args) {
 			continue
 		}
 		switch ast.Unparen(a).(type) {
@@ -434,83 +504,20 @@ func (l *lowerer) deferred(s *ast.DeferStmt) ast.Stmt {
 	return &ast.BlockStmt{Lbrace: s.Defer, Rbrace: s.Defer, List: append(list, d)}
 }
 
-// hiddenTag keeps the unexported fields of interpreted structs, which are exported
-// ones in the interpreter, from being written, and gives tables their names.
-func hiddenTag(field string, pos token.Pos) *ast.BasicLit {
-	return &ast.BasicLit{Kind: token.STRING, Value: "`json:\"-\" xml:\"-\" column:\"" + field + "\"`", ValuePos: pos}
-}
-
-// structure lowers a struct type.
-func (l *lowerer) structure(s *ast.StructType) ast.Node {
-	out := &ast.StructType{Struct: s.Struct, Fields: &ast.FieldList{Opening: s.Fields.Opening, Closing: s.Fields.Closing}}
-	for _, f := range s.Fields.List {
-		if len(f.Names) == 0 {
-			out.Fields.List = append(out.Fields.List, &ast.Field{Type: l.expr(f.Type), Tag: f.Tag})
-		}
-		for _, n := range f.Names {
-			x := &ast.Field{Names: []*ast.Ident{{Name: n.Name, NamePos: n.NamePos}}, Type: l.expr(f.Type), Tag: f.Tag}
-			if !n.IsExported() && n.Name != "_" {
-				x.Tag = hiddenTag(n.Name, n.NamePos)
-			}
-			out.Fields.List = append(out.Fields.List, x)
-		}
-	}
-	return out
-}
-
-// methodValue binds a method to a copy of its receiver now; the interpreter would
-// look at the receiver at each call.
-func (l *lowerer) methodValue(e *ast.SelectorExpr) ast.Expr {
-	sel := l.info.Selections[e]
-	if sel == nil || sel.Kind() != types.MethodVal || l.called[e] {
-		return nil
-	}
-	recv := l.concrete(sel.Recv())
-	n, _ := types.Unalias(recv).(*types.Named)
-	f, _ := sel.Obj().(*types.Func)
-	if n == nil || types.IsInterface(n) || n.Obj().Pkg() != l.u.pkg || f == nil {
-		return nil
-	}
-	if _, ptr := f.Signature().Recv().Type().(*types.Pointer); ptr {
-		return nil
-	}
-	sig, ok := l.concrete(l.info.Types[e].Type).(*types.Signature)
+// declared lowers a method's declaration.
+func (l *lowerer) declared(n *decl, d *ast.FuncDecl) ast.Node {
+	f, ok := l.info.Defs[d.Name].(*types.Func)
 	if !ok {
-		return nil
+		return l.node(d)
 	}
-	pos := e.Pos()
-	id := func(s string) *ast.Ident { return &ast.Ident{Name: s, NamePos: pos} }
-	typ := setPositions(ast.Expr(l.signature(sig)), pos).(*ast.FuncType)
-	call := &ast.CallExpr{Fun: &ast.SelectorExpr{X: id("x" + mark), Sel: id(e.Sel.Name)}, Lparen: pos, Rparen: pos}
-	for i, p := range typ.Params.List {
-		name := "p" + mark + strconv.Itoa(i)
-		p.Names = []*ast.Ident{id(name)}
-		call.Args = append(call.Args, id(name))
-	}
-	if sig.Variadic() {
-		call.Ellipsis = pos
-	}
-	var body ast.Stmt = &ast.ExprStmt{X: call}
-	if sig.Results().Len() > 0 {
-		body = &ast.ReturnStmt{Return: pos, Results: []ast.Expr{call}}
-	}
-	inner := &ast.FuncLit{Type: typ, Body: &ast.BlockStmt{Lbrace: pos, Rbrace: pos, List: []ast.Stmt{body}}}
-	outer := &ast.FuncLit{
-		Type: &ast.FuncType{Func: pos, Params: &ast.FieldList{List: []*ast.Field{{Names: []*ast.Ident{id("x" + mark)}, Type: setPositions(l.typeOf(recv), pos)}}},
-			Results: &ast.FieldList{List: []*ast.Field{{Type: setPositions(ast.Expr(l.signature(sig)), pos)}}}},
-		Body: &ast.BlockStmt{Lbrace: pos, Rbrace: pos, List: []ast.Stmt{&ast.ReturnStmt{Return: pos, Results: []ast.Expr{inner}}}},
-	}
-	return &ast.CallExpr{Fun: outer, Lparen: pos, Rparen: pos, Args: []ast.Expr{l.expr(e.X)}}
-}
-
-// aliases says whether a local declaration is only of aliases.
-func aliases(g *ast.GenDecl) bool {
-	for _, s := range g.Specs {
-		if !s.(*ast.TypeSpec).Assign.IsValid() {
-			return false
+	recv := f.Signature().Recv().Type()
+	if t := receiverNamed(f); t != nil {
+		var err error
+		if n.code, err = l.codeOf(t, f); err != nil {
+			l.errs = append(l.errs, err)
 		}
 	}
-	return true
+	return l.methodDecl(d, recv, f.Signature(), n.run)
 }
 
 func (l *lowerer) overFunc(s *ast.RangeStmt) bool {
@@ -628,18 +635,34 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 			return c
 		}
 	}
+	if tv, ok := info.Types[e]; ok && tv.IsType() {
+		switch e.(type) {
+		case *ast.FuncType, *ast.Ellipsis: // which say more than the type
+		default:
+			return setPositions(l.typeOf(tv.Type), e.Pos())
+		}
+	}
 	if g := l.generic(e); g != nil {
 		return g
 	}
 	switch e := e.(type) {
+	case *ast.ParenExpr:
+		// The interpreter loses a function in parentheses.
+		if f, ok := ast.Unparen(e).(*ast.FuncLit); ok {
+			return l.expr(f)
+		}
+	case *ast.CompositeLit:
+		return l.composite(e)
 	case *ast.CallExpr:
 		if b := l.builtin(e); b != nil {
 			return b
 		}
-		l.called[ast.Unparen(e.Fun)] = true
 		if l.starts(e) {
 			guarded := &ast.CallExpr{Fun: l.internal("Guard", e.Args[0].Pos()), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(e.Args[0])}}
 			return &ast.CallExpr{Fun: l.expr(e.Fun), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{guarded}}
+		}
+		if c := l.methodCall(e); c != nil {
+			return c
 		}
 	case *ast.Ident:
 		o := info.Uses[e]
@@ -655,8 +678,10 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 				return &ast.SelectorExpr{X: &ast.Ident{Name: importAlias(path), NamePos: id.NamePos}, Sel: &ast.Ident{Name: e.Sel.Name, NamePos: e.Sel.NamePos}}
 			}
 		}
-		if m := l.methodValue(e); m != nil {
-			return m
+		if sel := info.Selections[e]; sel != nil {
+			if x := l.selector(e, sel); x != nil {
+				return x
+			}
 		}
 		return &ast.SelectorExpr{X: l.expr(e.X), Sel: &ast.Ident{Name: e.Sel.Name, NamePos: e.Sel.NamePos}}
 	case *ast.KeyValueExpr:
@@ -668,6 +693,24 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 		}
 	}
 	return nil
+}
+
+// composite lowers a composite literal with its type, which it may not say itself.
+func (l *lowerer) composite(e *ast.CompositeLit) ast.Expr {
+	c := &ast.CompositeLit{Lbrace: e.Lbrace, Rbrace: e.Rbrace}
+	for _, x := range e.Elts {
+		c.Elts = append(c.Elts, l.expr(x))
+	}
+	t := l.concrete(l.info.Types[e].Type)
+	p, pointer := types.Unalias(t).(*types.Pointer)
+	if e.Type == nil && pointer {
+		t = p.Elem()
+	}
+	c.Type = setPositions(l.typeOf(t), e.Pos())
+	if e.Type == nil && pointer {
+		return &ast.UnaryExpr{OpPos: e.Pos(), Op: token.AND, X: c}
+	}
+	return c
 }
 
 // starts says whether e calls sync.WaitGroup's Go, which runs its argument on a
@@ -684,6 +727,12 @@ func (l *lowerer) starts(e *ast.CallExpr) bool {
 // builtin gives what a call of a builtin function becomes where the interpreter
 // has none of it.
 func (l *lowerer) builtin(e *ast.CallExpr) ast.Expr {
+	if s, ok := ast.Unparen(e.Fun).(*ast.SelectorExpr); ok {
+		if b, ok := l.info.Uses[s.Sel].(*types.Builtin); ok {
+			return l.unsafe(e, b.Name())
+		}
+		return nil
+	}
 	id, ok := ast.Unparen(e.Fun).(*ast.Ident)
 	if !ok {
 		return nil
@@ -714,6 +763,37 @@ func (l *lowerer) builtin(e *ast.CallExpr) ast.Expr {
 	return nil
 }
 
+// unsafe lowers a call of a function of package unsafe, which the interpreter hasn't.
+func (l *lowerer) unsafe(e *ast.CallExpr, name string) ast.Expr {
+	switch name {
+	case "Sizeof", "Alignof": // of a type parameter; the others are constants
+		t, err := l.rtype(l.info.Types[e.Args[0]].Type)
+		if err != nil {
+			l.errs = append(l.errs, err)
+			return nil
+		}
+		n := int(t.Size())
+		if name == "Alignof" {
+			n = t.Align()
+		}
+		return setPositions(ast.Expr(&ast.CallExpr{Fun: ast.NewIdent("uintptr"), Args: []ast.Expr{&ast.BasicLit{Kind: token.INT, Value: strconv.Itoa(n)}}}), e.Pos())
+	case "Add", "String", "StringData", "Slice", "SliceData":
+		c := &ast.CallExpr{Fun: l.internal("Unsafe"+name, e.Pos()), Lparen: e.Lparen, Rparen: e.Rparen}
+		for i, a := range e.Args {
+			x := l.expr(a)
+			if i == 1 { // a length, of any integer type
+				x = &ast.CallExpr{Fun: &ast.Ident{Name: "int", NamePos: a.Pos()}, Lparen: a.Pos(), Rparen: a.End(), Args: []ast.Expr{x}}
+			}
+			c.Args = append(c.Args, x)
+		}
+		if name != "Slice" && name != "SliceData" {
+			return c
+		}
+		return &ast.TypeAssertExpr{X: c, Lparen: e.Lparen, Rparen: e.Rparen, Type: setPositions(l.typeOf(l.info.Types[e].Type), e.Pos())}
+	}
+	return nil
+}
+
 // mustParse parses a text of this package's own.
 func mustParse(src string) *ast.File {
 	f, err := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
@@ -732,7 +812,7 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 		if p, ok := t.Type().(*types.TypeParam); ok && l.subst[p] != nil {
 			return setPositions(l.typeOf(p), id.NamePos)
 		}
-		if t.IsAlias() && t.Parent() != t.Pkg().Scope() {
+		if t.IsAlias() || t.Pkg() == l.u.pkg {
 			return setPositions(l.typeOf(t.Type()), id.NamePos)
 		}
 	}
@@ -856,26 +936,25 @@ func (l *lowerer) typeOf(t types.Type) ast.Expr {
 		}
 		return l.typeOf(types.Unalias(t))
 	case *types.Named:
-		var e ast.Expr
 		o := t.Obj()
-		if t.TypeArgs().Len() > 0 {
-			return l.typeInstance(t)
-		}
-		switch {
-		case o.Pkg() == nil:
+		if o.Pkg() == nil {
 			return id(o.Name())
-		case o.Pkg() == l.u.pkg:
-			if d := l.u.named[o]; d != nil {
-				l.use(d)
-				e = id(d.run)
-			} else {
-				e = id(o.Name())
-			}
-		default:
-			l.paths[o.Pkg().Path()] = true
-			e = &ast.SelectorExpr{X: ast.NewIdent(importAlias(o.Pkg().Path())), Sel: ast.NewIdent(o.Name())}
 		}
-		return e
+		if d := l.u.named[t.Origin().Obj()]; d != nil {
+			l.use(d)
+		}
+		if t.TypeArgs().Len() > 0 {
+			if o.Pkg().Path() == "iter" {
+				return l.typeOf(t.Underlying())
+			}
+			l.instanceOf(t)
+			return l.symbol(t)
+		}
+		if o.Pkg() == l.u.pkg || l.local(o) {
+			return l.symbol(t)
+		}
+		l.paths[o.Pkg().Path()] = true
+		return &ast.SelectorExpr{X: ast.NewIdent(importAlias(o.Pkg().Path())), Sel: ast.NewIdent(o.Name())}
 	case *types.TypeParam:
 		return id(t.Obj().Name())
 	case *types.Pointer:
@@ -898,43 +977,12 @@ func (l *lowerer) typeOf(t types.Type) ast.Expr {
 	case *types.Signature:
 		return l.signature(t)
 	case *types.Struct:
-		s := &ast.StructType{Fields: &ast.FieldList{}}
-		for i := range t.NumFields() {
-			f := &ast.Field{Type: l.typeOf(t.Field(i).Type())}
-			if !t.Field(i).Embedded() {
-				f.Names = []*ast.Ident{ast.NewIdent(t.Field(i).Name())}
-			}
-			if n := t.Field(i); !n.Exported() && !n.Embedded() && n.Name() != "_" {
-				f.Tag = hiddenTag(n.Name(), token.NoPos)
-			} else if tag := t.Tag(i); tag != "" {
-				f.Tag = &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(tag)}
-			}
-			s.Fields.List = append(s.Fields.List, f)
-		}
-		return s
+		return l.symbol(t)
 	case *types.Interface:
-		s := &ast.InterfaceType{Methods: &ast.FieldList{}}
-		for i := range t.NumExplicitMethods() {
-			m := t.ExplicitMethod(i)
-			s.Methods.List = append(s.Methods.List, &ast.Field{Names: []*ast.Ident{ast.NewIdent(m.Name())}, Type: l.signature(m.Signature())})
+		if t.NumMethods() == 0 {
+			return id("any")
 		}
-		for i := range t.NumEmbeddeds() {
-			s.Methods.List = append(s.Methods.List, &ast.Field{Type: l.typeOf(t.EmbeddedType(i))})
-		}
-		return s
-	case *types.Union:
-		var e ast.Expr
-		for i := range t.Len() {
-			x := l.typeOf(t.Term(i).Type())
-			if t.Term(i).Tilde() {
-				x = &ast.UnaryExpr{Op: token.TILDE, X: x}
-			}
-			if e != nil {
-				x = &ast.BinaryExpr{X: e, Op: token.OR, Y: x}
-			}
-			e = x
-		}
-		return e
+		return l.symbol(t)
 	}
 	return id("any")
 }

@@ -2,16 +2,13 @@ package cell
 
 import (
 	"fmt"
-	"io"
 	"reflect"
 	"sort"
 	"strconv"
 	"strings"
-	"sync"
-	"unicode"
 	"unicode/utf8"
 
-	"deltafin/internal/third_party/yaegi/interp"
+	"deltafin/internal/named"
 	"deltafin/kernel/display"
 )
 
@@ -24,9 +21,9 @@ const (
 
 // render shows the values of a cell's last expression: one in its richest form,
 // several as text.
-func (m *made) render(values []any) display.Bundle {
+func render(values []any) display.Bundle {
 	if len(values) == 1 {
-		if b, ok := m.rich(interp.Unwrap(reflect.ValueOf(values[0]))); ok {
+		if b, ok := rich(reflect.ValueOf(values[0])); ok {
 			return b
 		}
 	}
@@ -39,7 +36,7 @@ func (m *made) render(values []any) display.Bundle {
 
 // rich is the bundle of a value that has more to show than text. A slice of
 // structs is a table in HTML and keeps the text of a slice.
-func (m *made) rich(v reflect.Value) (display.Bundle, bool) {
+func rich(v reflect.Value) (display.Bundle, bool) {
 	if !v.IsValid() || !v.CanInterface() {
 		return display.Bundle{}, false
 	}
@@ -51,19 +48,16 @@ func (m *made) rich(v reflect.Value) (display.Bundle, bool) {
 	case error, fmt.Stringer, fmt.Formatter:
 		return display.Bundle{}, false
 	}
-	if v.Len() == 0 || !rows(v.Type().Elem()) {
+	if v.Len() == 0 || v.Type().Elem().Implements(reflect.TypeFor[display.Value]()) {
 		return display.Bundle{}, false
 	}
-	t, err := display.TableOf(x)
+	shown := columns(v)
+	if !rows(shown.Type().Elem()) {
+		return display.Bundle{}, false
+	}
+	t, err := display.TableOf(shown.Interface())
 	if err != nil {
 		return display.Bundle{}, false
-	}
-	for _, row := range t.Rows {
-		for i, c := range row {
-			if c != nil && m.has(reflect.TypeOf(c)) {
-				row[i] = view{reflect.ValueOf(c)}
-			}
-		}
 	}
 	b := t.DisplayBundle()
 	b.Data[display.MIMEText] = format(v)
@@ -76,7 +70,7 @@ func rows(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || interp.IsWrapped(t) {
+	if t.Kind() != reflect.Struct {
 		return false
 	}
 	for i := range t.NumField() {
@@ -87,9 +81,56 @@ func rows(t reflect.Type) bool {
 	return false
 }
 
+// columns gives a slice of a cell's own structs that have unexported fields as one
+// of structs whose fields are all exported: they are columns too.
+func columns(v reflect.Value) reflect.Value {
+	t := v.Type().Elem()
+	pointer := t.Kind() == reflect.Pointer
+	if pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || t.Implements(reflect.TypeFor[fmt.Stringer]()) {
+		return v
+	}
+	var fields []reflect.StructField
+	hidden := false
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.IsExported() && f.PkgPath != "main" {
+			return v
+		}
+		hidden = hidden || !f.IsExported()
+		name := f.Name
+		if tag, ok := f.Tag.Lookup("column"); ok {
+			name = tag
+		}
+		fields = append(fields, reflect.StructField{Name: "F" + strconv.Itoa(i), Type: f.Type, Tag: reflect.StructTag("column:" + strconv.Quote(name))})
+	}
+	if !hidden {
+		return v
+	}
+	row := reflect.StructOf(fields)
+	out := reflect.MakeSlice(reflect.SliceOf(reflect.PointerTo(row)), v.Len(), v.Len())
+	for i := range v.Len() {
+		from := v.Index(i)
+		if pointer {
+			if from.IsNil() {
+				continue
+			}
+			from = from.Elem()
+		}
+		to := reflect.New(row)
+		for j := range fields {
+			to.Elem().Field(j).Set(named.Field(from, j))
+		}
+		out.Index(i).Set(to)
+	}
+	return out
+}
+
 // format writes a value as %+v would, but for what is too long to read.
 func format(v reflect.Value) string {
-	p := printer{plus: true, limit: shownElements}
+	p := printer{}
 	p.value(v, 0)
 	if p.b.Len() > shownBytes {
 		s := p.b.String()[:shownBytes]
@@ -101,23 +142,18 @@ func format(v reflect.Value) string {
 	return p.b.String()
 }
 
-// A printer writes values as package fmt does, and gives the unexported fields of
-// interpreted structs the names that they have in the cell.
-type printer struct {
-	b     strings.Builder
-	plus  bool // field names, as %+v
-	limit int  // elements shown of a slice or map; 0 means all
-}
+// A printer writes values as package fmt does with %+v, and no more than one can
+// read.
+type printer struct{ b strings.Builder }
 
-func (p *printer) full() bool { return p.limit > 0 && p.b.Len() > shownBytes }
+func (p *printer) full() bool { return p.b.Len() > shownBytes }
 
 func (p *printer) value(v reflect.Value, depth int) {
-	v = interp.Unwrap(v)
 	if !v.IsValid() {
 		p.b.WriteString("<nil>")
 		return
 	}
-	if depth > shownDepth && p.limit > 0 {
+	if depth > shownDepth {
 		p.b.WriteString("…")
 		return
 	}
@@ -151,9 +187,7 @@ func (p *printer) value(v reflect.Value, depth int) {
 			if i > 0 {
 				p.b.WriteByte(' ')
 			}
-			if p.plus {
-				p.b.WriteString(fieldName(v.Type(), i) + ":")
-			}
+			p.b.WriteString(v.Type().Field(i).Name + ":")
 			p.value(v.Field(i), depth+1)
 		}
 		p.b.WriteByte('}')
@@ -163,7 +197,7 @@ func (p *printer) value(v reflect.Value, depth int) {
 			if i > 0 {
 				p.b.WriteByte(' ')
 			}
-			if p.limit > 0 && i >= p.limit && v.Len() > p.limit+10 || p.full() {
+			if i >= shownElements && v.Len() > shownElements+10 || p.full() {
 				fmt.Fprintf(&p.b, "… (%d in all)", v.Len())
 				break
 			}
@@ -178,7 +212,7 @@ func (p *printer) value(v reflect.Value, depth int) {
 			if i > 0 {
 				p.b.WriteByte(' ')
 			}
-			if p.limit > 0 && i >= p.limit && len(keys) > p.limit+10 || p.full() {
+			if i >= shownElements && len(keys) > shownElements+10 || p.full() {
 				fmt.Fprintf(&p.b, "… (%d in all)", len(keys))
 				break
 			}
@@ -188,16 +222,9 @@ func (p *printer) value(v reflect.Value, depth int) {
 		}
 		p.b.WriteByte(']')
 	case reflect.Func:
-		if p.limit > 0 {
-			p.b.WriteString(v.Type().String())
-			return
-		}
-		fmt.Fprintf(&p.b, "0x%x", v.Pointer())
+		p.b.WriteString(v.Type().String())
 	case reflect.Chan, reflect.UnsafePointer:
-		if p.limit > 0 {
-			p.b.WriteString(v.Type().String() + " ")
-		}
-		fmt.Fprintf(&p.b, "0x%x", v.Pointer())
+		fmt.Fprintf(&p.b, "%v 0x%x", v.Type(), v.Pointer())
 	case reflect.Bool:
 		p.b.WriteString(strconv.FormatBool(v.Bool()))
 	case reflect.String:
@@ -221,32 +248,10 @@ func (p *printer) value(v reflect.Value, depth int) {
 func (p *printer) own(v reflect.Value) bool {
 	switch x := v.Interface().(type) {
 	case fmt.Formatter, error, fmt.Stringer:
-		if p.plus {
-			fmt.Fprintf(&p.b, "%+v", x)
-		} else {
-			fmt.Fprintf(&p.b, "%v", x)
-		}
+		fmt.Fprintf(&p.b, "%+v", x)
 		return true
 	}
 	return false
-}
-
-// fieldName is a struct field's name in the cell: the interpreter makes the
-// unexported ones exported by an X before the name.
-func fieldName(t reflect.Type, i int) string {
-	n := t.Field(i).Name
-	if madeField(t, n) {
-		return n[1:]
-	}
-	return n
-}
-
-func madeField(t reflect.Type, n string) bool {
-	if t.Name() != "" || len(n) < 2 || n[0] != 'X' {
-		return false
-	}
-	r, _ := utf8.DecodeRuneInString(n[1:])
-	return r == '_' || unicode.IsLetter(r) && !unicode.IsUpper(r)
 }
 
 func sortKeys(keys []reflect.Value) {
@@ -273,108 +278,4 @@ func sortKeys(keys []reflect.Value) {
 		}
 		return fmt.Sprint(a) < fmt.Sprint(b)
 	})
-}
-
-// made tells types that hold interpreted structs with unexported fields, or
-// values of interpreted interface types: those that fmt would show as they are in
-// the interpreter and not as they are in the cell.
-type made struct{ known sync.Map } // reflect.Type → bool
-
-func (m *made) has(t reflect.Type) bool {
-	if b, ok := m.known.Load(t); ok {
-		return b.(bool)
-	}
-	m.known.Store(t, false) // a recursive type is what the rest of it is
-	b := m.look(t)
-	m.known.Store(t, b)
-	return b
-}
-
-func (m *made) look(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return m.has(t.Elem())
-	case reflect.Map:
-		return m.has(t.Key()) || m.has(t.Elem())
-	case reflect.Struct:
-		if t.Name() != "" {
-			return interp.IsWrapped(t)
-		}
-		for i := range t.NumField() {
-			if f := t.Field(i); madeField(t, f.Name) || m.has(f.Type) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// A view prints a value for fmt as it is in the cell.
-type view struct{ v reflect.Value }
-
-// Format implements fmt.Formatter.
-func (w view) Format(s fmt.State, verb rune) {
-	if verb == 'v' && !s.Flag('#') {
-		p := printer{plus: s.Flag('+')}
-		p.value(w.v, 0)
-		width, ok := s.Width()
-		if pad := width - utf8.RuneCountInString(p.b.String()); ok && pad > 0 {
-			if s.Flag('-') {
-				p.b.WriteString(strings.Repeat(" ", pad))
-			} else {
-				io.WriteString(s, strings.Repeat(" ", pad))
-			}
-		}
-		io.WriteString(s, p.b.String())
-		return
-	}
-	fmt.Fprintf(s, fmt.FormatString(s, verb), w.v.Interface())
-}
-
-// views replaces the arguments of a printing function that fmt would not show as
-// the cell has them.
-func (m *made) views(args []any) []any {
-	var out []any
-	for i, a := range args {
-		if a == nil || !m.has(reflect.TypeOf(a)) {
-			continue
-		}
-		switch a.(type) {
-		case error, fmt.Stringer, fmt.Formatter, fmt.GoStringer:
-			continue
-		}
-		if out == nil {
-			out = append([]any(nil), args...)
-		}
-		out[i] = view{reflect.ValueOf(a)}
-	}
-	if out == nil {
-		return args
-	}
-	return out
-}
-
-// printing gives fmt's functions with arguments as cells have them. print writes
-// to the cell.
-func (m *made) printing(w io.Writer) map[string]any {
-	return map[string]any{
-		"Print":    func(a ...any) (int, error) { return fmt.Fprint(w, m.views(a)...) },
-		"Println":  func(a ...any) (int, error) { return fmt.Fprintln(w, m.views(a)...) },
-		"Printf":   func(f string, a ...any) (int, error) { return fmt.Fprintf(w, f, m.typed(f, a)...) },
-		"Fprint":   func(w io.Writer, a ...any) (int, error) { return fmt.Fprint(w, m.views(a)...) },
-		"Fprintln": func(w io.Writer, a ...any) (int, error) { return fmt.Fprintln(w, m.views(a)...) },
-		"Fprintf":  func(w io.Writer, f string, a ...any) (int, error) { return fmt.Fprintf(w, f, m.typed(f, a)...) },
-		"Sprint":   func(a ...any) string { return fmt.Sprint(m.views(a)...) },
-		"Sprintln": func(a ...any) string { return fmt.Sprintln(m.views(a)...) },
-		"Sprintf":  func(f string, a ...any) string { return fmt.Sprintf(f, m.typed(f, a)...) },
-	}
-}
-
-// typed leaves the arguments alone where the format asks for a type, which no
-// Formatter can answer.
-func (m *made) typed(format string, args []any) []any {
-	if strings.Contains(format, "%T") || strings.Contains(format, "*") || strings.Contains(format, "[") {
-		return args
-	}
-	return m.views(args)
 }

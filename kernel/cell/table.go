@@ -6,6 +6,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,6 +59,9 @@ type decl struct {
 	basic   types.BasicKind
 	generic bool
 
+	code    *code            // of a method
+	methods map[string]*decl // of an instance of a generic type
+
 	// What another shell's interpreter needs to know it too.
 	home    *shell
 	lowered ast.Node        // a declaration, or a variable's type
@@ -90,10 +94,13 @@ type table struct {
 	instances map[string]*decl        // of generic declarations, by what they are of
 	used      map[string]bool         // names that the interpreter has seen
 	seen      atomic.Pointer[outlook] // what questions see, which don't wait for mu
+	scope     *types.Package          // of the last check that passed
+	types     *rtypes
+	compiled  map[string]reflect.Value // compiledSymbols
 }
 
-func newTable(lib *library, lab *types.Package) *table {
-	t := &table{lib: lib, lab: lab, current: map[string]*decl{}, methods: map[*decl]map[string]*decl{}, imports: map[string]string{}, used: map[string]bool{}, instances: map[string]*decl{}}
+func newTable(lib *library, lab *types.Package, std func(path, name string) reflect.Type) *table {
+	t := &table{lib: lib, lab: lab, current: map[string]*decl{}, methods: map[*decl]map[string]*decl{}, imports: map[string]string{}, used: map[string]bool{}, instances: map[string]*decl{}, types: newRTypes(std)}
 	t.seen.Store(newOutlook())
 	return t
 }
@@ -128,7 +135,7 @@ func (d *decl) setFile(name string) {
 // declarations are those of the table as one file to check. Functions lose their
 // bodies, which have been checked before.
 func (t *table) declarations(paths map[string]bool, except map[*decl]bool) *ast.File {
-	f := &ast.File{Name: ast.NewIdent("main")}
+	f := &ast.File{Name: ast.NewIdent(checkedName)}
 	for _, d := range t.all {
 		if except[d] {
 			continue

@@ -596,8 +596,16 @@ func (interp *Interpreter) ast(f ast.Node) (string, *node, error) {
 				v := addChild(&root, astNode{b, nod}, pos, identExpr, aNop)
 				v.ident = "_"
 			case forStmt7:
-				k := addChild(&root, astNode{b, nod}, pos, identExpr, aNop)
-				k.ident = "_"
+				vars := 1
+				if f, ok := anc.ast.(*ast.ForStmt); ok {
+					if a, ok := f.Init.(*ast.AssignStmt); ok && a.Tok == token.DEFINE {
+						vars = len(a.Lhs)
+					}
+				}
+				for i := 0; i < vars; i++ {
+					k := addChild(&root, astNode{b, nod}, pos, identExpr, aNop)
+					k.ident = "_"
+				}
 			}
 
 		case *ast.BranchStmt:

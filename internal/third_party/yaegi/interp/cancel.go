@@ -156,31 +156,38 @@ func (interp *Interpreter) Call(run *Run, name string) (err error) {
 	return nil
 }
 
-// Replace puts f in the place of a function of an imported package, with what the
-// interpreter knows about the function's arguments.
-func (interp *Interpreter) Replace(pkg, name string, f reflect.Value) {
-	p := interp.binPkg[pkg]
-	if p == nil {
-		return
+// A Func is a function of the interpreter as compiled code may call it.
+type Func = func(in []reflect.Value) []reflect.Value
+
+// Func gives the function of package main that has this name.
+func (interp *Interpreter) Func(name string) (Func, bool) {
+	s := interp.scopes[mainID].sym[name]
+	if s == nil || s.kind != funcSym {
+		return nil, false
 	}
-	for k, types := range interp.mapTypes {
-		if k == p[name] {
-			interp.mapTypes[f] = types
-			break
+	def := s.node
+	numRet := len(def.typ.ret)
+	return func(in []reflect.Value) []reflect.Value {
+		f := interp.frame
+		fr := newFrame(f, len(def.types), interp.entry(f))
+		for i, t := range def.types {
+			fr.data[i] = reflect.New(t).Elem()
+		}
+		for i, d := range fr.data[numRet:min(numRet+len(in), len(fr.data))] {
+			d.Set(in[i])
+		}
+		runCfg(def.child[3].start, fr, def, nil)
+		return fr.data[:numRet]
+	}, true
+}
+
+// InterfaceMethod is the method of the value in an interface, exported or not.
+func InterfaceMethod(v reflect.Value, name string) reflect.Value {
+	t := v.Type()
+	for i := range t.NumMethod() {
+		if t.Method(i).Name == name {
+			return v.Method(i)
 		}
 	}
-	p[name] = f
+	return reflect.Value{}
 }
-
-// Unwrap gives the value inside v where v is how this package keeps a value of an
-// interpreted interface type.
-func Unwrap(v reflect.Value) reflect.Value {
-	for v.IsValid() && v.Type() == valueInterfaceType && v.CanInterface() {
-		v = v.Interface().(valueInterface).value
-	}
-	return v
-}
-
-// IsWrapped says whether t is how this package keeps values of interpreted
-// interface types.
-func IsWrapped(t reflect.Type) bool { return t == valueInterfaceType }

@@ -179,6 +179,14 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 							sc.add(sc.getType("int")) // Add a dummy type to store array shallow copy for range
 							ktyp = sc.getType("int")
 							vtyp = valueTOf(typ.Elem())
+						case reflect.Pointer:
+							sc.add(sc.getType("int")) // Add a dummy type to store array shallow copy for range
+							ktyp = sc.getType("int")
+							vtyp = valueTOf(typ.Elem().Elem())
+						default: // an integer
+							n.anc.gen = rangeInt
+							sc.add(o.typ)
+							ktyp = o.typ
 						}
 					case mapT:
 						n.anc.gen = rangeMap
@@ -187,6 +195,7 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 						ktyp = o.typ.key
 						vtyp = o.typ.val
 					case ptrT:
+						sc.add(sc.getType("int")) // Add a dummy type to store array shallow copy for range
 						ktyp = sc.getType("int")
 						vtyp = o.typ.val
 						if vtyp.cat == valueT {
@@ -207,6 +216,10 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 						n.anc.gen = rangeInt
 						sc.add(sc.getType("int"))
 						ktyp = sc.getType("int")
+					case int8T, int16T, int32T, int64T, uintT, uint8T, uint16T, uint32T, uint64T, uintptrT:
+						n.anc.gen = rangeInt
+						sc.add(o.typ)
+						ktyp = o.typ
 					}
 
 					kindex := sc.add(ktyp)
@@ -250,10 +263,12 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 				}
 			}
 			if n.anc != nil && n.anc.kind == forStmt7 {
-				lv := n.child[0]
 				init := n.anc.child[0]
-				if init.kind == defineStmt && len(init.child) >= 2 && init.child[0].kind == identExpr {
-					fi := init.child[0]
+				for i := 0; init.kind == defineStmt && i < init.nleft && i < len(init.child)-1; i++ {
+					fi, lv := init.child[i], n.child[i]
+					if fi.kind != identExpr || fi.ident == "_" {
+						continue
+					}
 					lv.ident = fi.ident
 					lv.typ = fi.typ
 					vindex := sc.add(lv.typ)
@@ -797,7 +812,7 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 					dest.gen = nop
 				case isFuncField(dest):
 					// Setting a struct field of function type requires an extra step. Do not optimize.
-				case isCall(src) && !isInterfaceSrc(dest.typ) && n.kind != defineStmt:
+				case n.nleft == 1 && isCall(src) && !isInterfaceSrc(dest.typ) && n.kind != defineStmt:
 					// Call action may perform the assignment directly.
 					if dest.typ.id() != src.typ.id() {
 						// Skip optimitization if returned type doesn't match assigned one.
@@ -809,13 +824,13 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 					if src.typ.untyped && !dest.typ.untyped {
 						src.typ = dest.typ
 					}
-				case src.action == aRecv:
+				case n.nleft == 1 && src.action == aRecv:
 					// Assign by reading from a receiving channel.
 					n.gen = nop
 					src.findex = dest.findex // Set recv address to LHS.
 					dest.typ = src.typ
-				case src.action == aCompositeLit:
-					if dest.typ.cat == valueT && dest.typ.rtype.Kind() == reflect.Interface {
+				case n.nleft == 1 && src.action == aCompositeLit:
+					if isInterface(dest.typ) {
 						// Skip optimisation for assigned interface.
 						break
 					}
@@ -1297,16 +1312,9 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 					if !c1.typ.implements(c0.typ) {
 						err = n.cfgErrorf("type %v does not implement interface %v", c1.typ.id(), c0.typ.id())
 					}
-					// Convert type to interface while keeping a reference to the original concrete type.
-					// besides type, the node value remains preserved.
-					n.gen = nop
-					t := *c0.typ
-					n.typ = &t
-					n.typ.val = c1.typ
-					n.findex = c1.findex
-					n.level = c1.level
-					n.val = c1.val
-					n.rval = c1.rval
+					n.gen = convert
+					n.typ = c0.typ
+					n.findex = sc.add(n.typ)
 				case c1.rval.IsValid() && isConstType(c0.typ):
 					n.gen = nop
 					n.findex = notInFrame
@@ -1595,6 +1603,8 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 			}
 			n.start = init.start
 			body.start = body.child[0] // loopvar
+			wireLoopVars(body, len(loopVars(body)))
+			body.gen = loopVarBack
 			if cond.rval.IsValid() {
 				// Condition is known at compile time, bypass test.
 				if cond.rval.Bool() {
@@ -1831,9 +1841,10 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 				o.tnext = k.start          // then go to iterator init
 				k.tnext = n                // then go to range function
 				body.start = body.child[0] // loopvar
-				n.tnext = body.start       // then go to range body
-				body.tnext = n             // then body go to range function (loop)
-				k.gen = empty              // init filled later by generator
+				wireLoopVars(body, 2)
+				n.tnext = body.start // then go to range body
+				body.tnext = n       // then body go to range function (loop)
+				k.gen = empty        // init filled later by generator
 			}
 
 		case returnStmt:
@@ -2692,6 +2703,24 @@ func wireChild(n *node, exclude ...nkind) {
 			child[i].tnext = n
 		}
 		break
+	}
+}
+
+// loopVars are the loop variables at the start of a body.
+func loopVars(body *node) []*node {
+	for i, c := range body.child {
+		if c.kind != identExpr {
+			return body.child[:i]
+		}
+	}
+	return body.child
+}
+
+// wireLoopVars goes from the n loop variables at the start of an otherwise empty
+// body to its end.
+func wireLoopVars(body *node, n int) {
+	if len(body.child) == n {
+		body.child[n-1].tnext = body
 	}
 }
 

@@ -107,8 +107,14 @@ type frame struct {
 	data []reflect.Value // values
 
 	mutex     sync.RWMutex
-	deferred  [][]reflect.Value // defer stack
-	recovered interface{}       // to handle panic recover
+	deferred  [][]reflect.Value // defer stack, latest last
+	panicking *panicking        // of the function, shared with its closures' copies; nil before it is needed
+}
+
+// A panicking is what a function panics with while its deferred calls run.
+type panicking struct {
+	value  interface{}
+	active bool
 }
 
 func newFrame(anc *frame, length int, run *Run) *frame {
@@ -125,13 +131,15 @@ func newFrame(anc *frame, length int, run *Run) *frame {
 	return f
 }
 func (f *frame) clone() *frame {
-	f.mutex.RLock()
-	defer f.mutex.RUnlock()
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.panicking == nil {
+		f.panicking = &panicking{}
+	}
 	nf := &frame{
 		anc:       f.anc,
 		root:      f.root,
-		deferred:  f.deferred,
-		recovered: f.recovered,
+		panicking: f.panicking,
 		run:       f.run,
 		debug:     f.debug,
 	}

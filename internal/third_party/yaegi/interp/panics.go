@@ -3,6 +3,7 @@ package interp
 import (
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 )
 
@@ -22,6 +23,10 @@ func asGo(v any) any {
 	switch x := v.(type) {
 	case *reflect.ValueError:
 		return nilDeref
+	case runtime.Error:
+		if of, ok := strings.CutPrefix(x.Error(), "hash of unhashable type: "); ok {
+			return RuntimeError("runtime error: hash of unhashable type " + of)
+		}
 	case *cfgError:
 		if _, text, ok := strings.Cut(x.Error(), ": "); ok {
 			return RuntimeError(text)
@@ -62,72 +67,58 @@ func at(v reflect.Value, i int) reflect.Value {
 	return v.Index(i)
 }
 
-// panicText finds what a program that dies of panic(n) would print, for a value
-// whose methods are interpreted. nil where the value itself tells.
-func panicText(n *node) func(*frame) string {
-	if n.typ == nil || n.typ.cat == valueT || n.typ.cat == nilT {
-		return nil
+// cut is v[low:high], or v[low:high:max] unless max is negative, checked with the
+// words of the Go runtime.
+func cut(v reflect.Value, low, high, max int) reflect.Value {
+	limit, of := v.Len(), "length"
+	if v.Kind() == reflect.Slice {
+		limit, of = v.Cap(), "capacity"
 	}
-	for _, name := range []string{"Error", "String"} {
-		m, _ := n.typ.lookupMethod(name)
-		if m == nil {
-			continue
-		}
-		typ := reflect.TypeFor[error]()
-		if name == "String" {
-			typ = reflect.TypeFor[fmt.Stringer]()
-		}
-		if getWrapperFor(n, typ) {
-			w := genInterfaceWrapper(n, typ)
-			return func(f *frame) (s string) {
-				defer func() { recover() }()
-				switch x := w(f).Interface().(type) {
-				case error:
-					return x.Error()
-				case fmt.Stringer:
-					return x.String()
-				}
-				return ""
-			}
-		}
+	out := func(format string, args ...any) {
+		panic(RuntimeError("runtime error: slice bounds out of range " + fmt.Sprintf(format, args...)))
 	}
-	return nil
-}
-
-func getWrapperFor(n *node, t reflect.Type) (ok bool) {
-	defer func() { ok = recover() == nil }()
-	return getWrapper(n, t) != nil
+	if max >= 0 {
+		switch {
+		case max > limit:
+			out("[::%d] with %s %d", max, of, limit)
+		case high < 0 || high > max:
+			out("[:%d:%d]", high, max)
+		case low < 0 || low > high:
+			out("[%d:%d:]", low, high)
+		}
+		return v.Slice3(low, high, max)
+	}
+	switch {
+	case high < 0:
+		out("[:%d]", high)
+	case high > limit:
+		out("[:%d] with %s %d", high, of, limit)
+	case low < 0:
+		out("[%d:]", low)
+	case low > high:
+		out("[%d:%d]", low, high)
+	}
+	return v.Slice(low, high)
 }
 
 // A PanicValue is what a call of panic in interpreted code panics with. recover in
 // interpreted code gives the value itself.
 type PanicValue struct {
 	Value reflect.Value
-	text  string // what the value's own interpreted method says
 }
 
 // Error is what a program that dies of the panic prints.
 func (p *PanicValue) Error() string {
-	if p.text != "" {
-		return p.text
+	v := p.Value
+	if !v.IsValid() || v.Kind() == reflect.Interface && v.IsNil() {
+		return new(runtime.PanicNilError).Error()
 	}
-	v := Unwrap(p.Value)
-	if !v.IsValid() || !v.CanInterface() {
-		return "nil"
-	}
-	switch x := v.Interface().(type) {
-	case error:
-		return x.Error()
-	case fmt.Stringer:
-		return x.String()
-	default:
-		return fmt.Sprint(x)
-	}
+	return fmt.Sprint(v.Interface()) // by its Error or String, if they don't panic themselves
 }
 
 // Unwrap lets errors.Is and errors.As see an error that was panicked with.
 func (p *PanicValue) Unwrap() error {
-	if v := Unwrap(p.Value); v.IsValid() && v.CanInterface() {
+	if v := p.Value; v.IsValid() && v.CanInterface() {
 		if e, ok := v.Interface().(error); ok {
 			return e
 		}
@@ -137,7 +128,10 @@ func (p *PanicValue) Unwrap() error {
 
 func recoveredValue(v any) reflect.Value {
 	if p, ok := v.(*PanicValue); ok {
-		return reflect.ValueOf(p.Value)
+		if !p.Value.IsValid() || p.Value.Kind() == reflect.Interface && p.Value.IsNil() {
+			return reflect.ValueOf(new(runtime.PanicNilError))
+		}
+		return p.Value
 	}
 	return reflect.ValueOf(v)
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 	"unsafe"
+
+	"deltafin/internal/named"
 )
 
 // bltn type defines functions which run at CFG execution.
@@ -199,32 +201,58 @@ func panicFunc(s *scope) string {
 	return s.pkgID
 }
 
+// deferred runs a deferred call. If it panics, that is the panic from then on.
+func (p *panicking) deferred(val []reflect.Value) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.value, p.active = asGo(r), true
+		}
+	}()
+	val[0].Call(val[1:])
+}
+
+func isAbortHandler(err error) (ok bool) {
+	defer func() { recover() }() // an Error method of the cell's own
+	return err.Error() == errAbortHandler.Error()
+}
+
 // runCfg executes a node AST by walking its CFG and running node builtin at each step.
 func runCfg(n *node, f *frame, funcNode, callNode *node) {
 	var exec bltn
 	defer func() {
-		f.mutex.Lock()
-		f.recovered = asGo(recover())
-		for _, val := range f.deferred {
-			val[0].Call(val[1:])
+		r := recover()
+		if r == nil && len(f.deferred) == 0 {
+			return
 		}
-		if f.recovered != nil {
-			oNode := originalExecNode(n, exec)
-			if oNode == nil {
-				oNode = n
-			}
-			errorer, ok := f.recovered.(error)
-			// in this specific case, the stdlib would/will suppress the panic, so we
-			// suppress the logging here accordingly, to get a similar and consistent
-			// behavior.
-			if !ok || errorer.Error() != errAbortHandler.Error() {
-				p := n.interp.fset.Position(oNode.pos)
-				f.run.addTrace(TraceFrame{Func: panicFunc(oNode.scope), File: p.Filename, Line: p.Line, Col: p.Column})
-			}
-			f.mutex.Unlock()
-			panic(f.recovered)
+		if f.panicking == nil {
+			f.panicking = &panicking{}
 		}
-		f.mutex.Unlock()
+		p := f.panicking
+		if r != nil {
+			p.value, p.active = asGo(r), true
+		}
+		for len(f.deferred) > 0 {
+			last := len(f.deferred) - 1
+			val := f.deferred[last]
+			f.deferred = f.deferred[:last]
+			p.deferred(val)
+		}
+		if !p.active {
+			return
+		}
+		oNode := originalExecNode(n, exec)
+		if oNode == nil {
+			oNode = n
+		}
+		errorer, ok := p.value.(error)
+		// in this specific case, the stdlib would/will suppress the panic, so we
+		// suppress the logging here accordingly, to get a similar and consistent
+		// behavior.
+		if !ok || !isAbortHandler(errorer) {
+			at := n.interp.fset.Position(oNode.pos)
+			f.run.addTrace(TraceFrame{Func: panicFunc(oNode.scope), File: at.Filename, Line: at.Line, Col: at.Column})
+		}
+		panic(p.value)
 	}()
 
 	dbg := n.interp.debugger
@@ -514,18 +542,21 @@ func typeAssert(n *node, withResult, withOk bool) {
 			}
 			if !ok {
 				if !withOk {
-					panic(n.cfgErrorf("interface conversion: interface {} is nil, not %s", rtype.String()))
+					panic(n.cfgErrorf("interface conversion: %s is nil, not %s", n.child[0].typ.TypeOf(), rtype.String()))
 				}
 				return next
 			}
 			v = valueInterfaceValue(v)
-			if vt := v.Type(); vt.Kind() == reflect.Struct && vt.Field(0).Name == "IValue" {
+			if vt := v.Type(); vt.Kind() == reflect.Struct && vt.NumField() > 0 && vt.Field(0).Name == "IValue" {
 				// Value is retrieved from an interface wrapper.
 				v = v.Field(0).Elem()
 			}
 			ok = canAssertTypes(v.Type(), rtype)
 			if !ok {
 				if !withOk {
+					if rtype.Kind() != reflect.Interface {
+						panic(n.cfgErrorf("interface conversion: %s is %s, not %s", n.child[0].typ.TypeOf(), v.Type(), rtype))
+					}
 					method := firstMissingMethod(v.Type(), rtype)
 					panic(n.cfgErrorf("interface conversion: %s is not %s: missing method %s", v.Type().String(), rtype.String(), method))
 				}
@@ -754,7 +785,7 @@ func assign(n *node) {
 		var t reflect.Type
 		switch typ := n.child[sbase+i].typ; {
 		case isInterfaceSrc(typ):
-			t = valueInterfaceType
+			t = typ.frameType()
 		default:
 			t = typ.TypeOf()
 		}
@@ -919,21 +950,13 @@ func _recover(n *node) {
 	dest := genValue(n)
 
 	n.exec = func(f *frame) bltn {
-		if f.anc.recovered == nil {
-			// TODO(mpl): maybe we don't need that special case, and we're just forgetting to unwrap the valueInterface somewhere else.
-			if isEmptyInterface(n.typ) {
-				return tnext
-			}
-			dest(f).Set(reflect.ValueOf(valueInterface{}))
+		p := f.anc.panicking
+		if p == nil || !p.active {
+			dest(f).SetZero()
 			return tnext
 		}
-
-		if isEmptyInterface(n.typ) {
-			dest(f).Set(recoveredValue(f.anc.recovered))
-		} else {
-			dest(f).Set(reflect.ValueOf(valueInterface{n, recoveredValue(f.anc.recovered)}))
-		}
-		f.anc.recovered = nil
+		dest(f).Set(recoveredValue(p.value))
+		p.value, p.active = nil, false
 		f.run.resetTrace()
 		return tnext
 	}
@@ -941,15 +964,10 @@ func _recover(n *node) {
 
 func _panic(n *node) {
 	value := genValue(n.child[1])
-	text := panicText(n.child[1])
 
 	n.exec = func(f *frame) bltn {
 		f.run.resetTrace()
-		p := &PanicValue{Value: value(f)}
-		if text != nil {
-			p.text = text(f)
-		}
-		panic(p)
+		panic(&PanicValue{Value: value(f)})
 	}
 }
 
@@ -969,9 +987,9 @@ func genBuiltinDeferWrapper(n *node, in, out []func(*frame) reflect.Value, fn fu
 				outTypes[i] = v(f).Type()
 			}
 
-			funcType := reflect.FuncOf(inTypes, outTypes, false)
+			funcType := named.FuncOf(inTypes, outTypes, false)
 			val[0] = reflect.MakeFunc(funcType, fn)
-			f.deferred = append([][]reflect.Value{val}, f.deferred...)
+			f.deferred = append(f.deferred, val)
 			return next
 		}
 		return
@@ -1009,14 +1027,10 @@ func genFunctionWrapper(n *node) func(*frame) reflect.Value {
 	funcType := n.typ.TypeOf()
 
 	value := genValue(n)
-	var isDefer bool
-	if n.anc != nil && n.anc.anc != nil && n.anc.anc.kind == deferStmt {
-		isDefer = true
-	}
 
 	return func(f *frame) reflect.Value {
 		v := value(f)
-		if !isDefer && v.Kind() == reflect.Func {
+		if v.Kind() == reflect.Func {
 			// fixes #1634, if v is already a func, then don't re-wrap
 			// because original wrapping cloned the frame but this doesn't
 			return v
@@ -1080,129 +1094,14 @@ func genFunctionWrapper(n *node) func(*frame) reflect.Value {
 	}
 }
 
+// genInterfaceWrapper is n's value for a place of the compiled interface type typ,
+// which every type implements by itself.
 func genInterfaceWrapper(n *node, typ reflect.Type) func(*frame) reflect.Value {
-	value := genValue(n)
-	if typ == nil || typ.Kind() != reflect.Interface || typ.NumMethod() == 0 || n.typ.cat == valueT {
-		return value
+	if typ != nil && typ.Kind() == reflect.Interface && n.typ.cat == nilT {
+		zero := reflect.Zero(typ)
+		return func(*frame) reflect.Value { return zero }
 	}
-	tc := n.typ.cat
-	if tc != structT {
-		// Always force wrapper generation for struct types, as they may contain
-		// embedded interface fields which require wrapping, even if reported as
-		// implementing typ by reflect.
-		if nt := n.typ.frameType(); nt != nil && nt.Implements(typ) {
-			return value
-		}
-	}
-
-	// Retrieve methods from the interface wrapper, which is a struct where all fields
-	// except the first define the methods to implement.
-	// As the field name was generated with a prefixed first character (in order to avoid
-	// collisions with method names), this first character is ignored in comparisons.
-	wrap := getWrapper(n, typ)
-	mn := wrap.NumField() - 1
-	names := make([]string, mn)
-	methods := make([]*node, mn)
-	indexes := make([][]int, mn)
-	for i := 0; i < mn; i++ {
-		names[i] = wrap.Field(i + 1).Name[1:]
-		methods[i], indexes[i] = n.typ.lookupMethod(names[i])
-		if methods[i] == nil && n.typ.cat != nilT {
-			// interpreted method not found, look for binary method, possibly embedded
-			_, indexes[i], _, _ = n.typ.lookupBinMethod(names[i])
-		}
-	}
-
-	return func(f *frame) reflect.Value {
-		v := value(f)
-		if tc != structT && v.Type().Implements(typ) {
-			return v
-		}
-		switch v.Kind() {
-		case reflect.Chan, reflect.Func, reflect.Interface, reflect.Map, reflect.Ptr, reflect.Slice:
-			if v.IsNil() {
-				return reflect.New(typ).Elem()
-			}
-		}
-		var n2 *node
-		if vi, ok := v.Interface().(valueInterface); ok {
-			n2 = vi.node
-		}
-		v = getConcreteValue(v)
-		w := reflect.New(wrap).Elem()
-		w.Field(0).Set(v)
-		for i, m := range methods {
-			if m == nil {
-				// First direct method lookup on field.
-				if r := methodByName(v, names[i], indexes[i]); r.IsValid() {
-					w.Field(i + 1).Set(r)
-					continue
-				}
-				if n2 == nil {
-					panic(n.cfgErrorf("method not found: %s", names[i]))
-				}
-				// Method lookup in embedded valueInterface.
-				m2, i2 := n2.typ.lookupMethod(names[i])
-				if m2 != nil {
-					nod := *m2
-					nod.recv = &receiver{n, v, i2}
-					w.Field(i + 1).Set(genFunctionWrapper(&nod)(f))
-					continue
-				}
-				panic(n.cfgErrorf("method not found: %s", names[i]))
-			}
-			nod := *m
-			nod.recv = &receiver{n, v, indexes[i]}
-			w.Field(i + 1).Set(genFunctionWrapper(&nod)(f))
-		}
-		return w
-	}
-}
-
-// methodByName returns the method corresponding to name on value, or nil if not found.
-// The search is extended on valueInterface wrapper if present.
-// If valid, the returned value is a method function with the receiver already set
-// (no need to pass it at call).
-func methodByName(value reflect.Value, name string, index []int) (v reflect.Value) {
-	if vi, ok := value.Interface().(valueInterface); ok {
-		if v = getConcreteValue(vi.value).MethodByName(name); v.IsValid() {
-			return
-		}
-	}
-	if v = value.MethodByName(name); v.IsValid() {
-		return
-	}
-	for value.Kind() == reflect.Ptr {
-		value = value.Elem()
-		if checkFieldIndex(value.Type(), index) {
-			value = value.FieldByIndex(index)
-		}
-		if v = value.MethodByName(name); v.IsValid() {
-			return
-		}
-	}
-	return
-}
-
-func checkFieldIndex(typ reflect.Type, index []int) bool {
-	if len(index) == 0 {
-		return false
-	}
-	t := typ
-	for t.Kind() == reflect.Ptr {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct {
-		return false
-	}
-	i := index[0]
-	if i >= t.NumField() {
-		return false
-	}
-	if len(index) > 1 {
-		return checkFieldIndex(t.Field(i).Type, index[1:])
-	}
-	return true
+	return genValue(n)
 }
 
 func call(n *node) {
@@ -1316,7 +1215,7 @@ func call(n *node) {
 			for i, v := range values {
 				val[i+1] = v(f)
 			}
-			f.deferred = append([][]reflect.Value{val}, f.deferred...)
+			f.deferred = append(f.deferred, val)
 			return tnext
 		}
 		return
@@ -1379,9 +1278,11 @@ func call(n *node) {
 		nf := newFrame(f, len(def.types), f.run)
 		var vararg reflect.Value
 
-		// Init return values
+		// Init return values: in the place where they go, unless they have names and
+		// begin as zero.
+		fresh := len(rvalues) > 0 && !mustReturnValue(def.child[2])
 		for i, v := range rvalues {
-			if v != nil {
+			if v != nil && !fresh {
 				nf.data[i] = v(f)
 			} else {
 				nf.data[i] = reflect.New(def.types[i]).Elem()
@@ -1599,7 +1500,7 @@ func callBin(n *node) {
 			for i, v := range values {
 				val[i+1] = getBinValue(getMapType, v, f)
 			}
-			f.deferred = append([][]reflect.Value{val}, f.deferred...)
+			f.deferred = append(f.deferred, val)
 			return tnext
 		}
 	case n.anc.kind == goStmt:
@@ -2123,7 +2024,7 @@ func getIndexSeq(n *node) {
 		fnext := getExec(n.fnext)
 		n.exec = func(f *frame) bltn {
 			v := value(f)
-			r := v.FieldByIndex(index)
+			r := named.FieldByIndex(v, index)
 			getFrame(f, l).data[i] = r
 			if r.Bool() {
 				return tnext
@@ -2133,7 +2034,7 @@ func getIndexSeq(n *node) {
 	} else {
 		n.exec = func(f *frame) bltn {
 			v := value(f)
-			getFrame(f, l).data[i] = v.FieldByIndex(index)
+			getFrame(f, l).data[i] = named.FieldByIndex(v, index)
 			return tnext
 		}
 	}
@@ -2149,7 +2050,7 @@ func getPtrIndexSeq(n *node) {
 	if n.fnext != nil {
 		fnext := getExec(n.fnext)
 		n.exec = func(f *frame) bltn {
-			r := value(f).Elem().FieldByIndex(index)
+			r := named.FieldByIndex(value(f).Elem(), index)
 			getFrame(f, l).data[i] = r
 			if r.Bool() {
 				return tnext
@@ -2158,7 +2059,7 @@ func getPtrIndexSeq(n *node) {
 		}
 	} else {
 		n.exec = func(f *frame) bltn {
-			getFrame(f, l).data[i] = value(f).Elem().FieldByIndex(index)
+			getFrame(f, l).data[i] = named.FieldByIndex(value(f).Elem(), index)
 			return tnext
 		}
 	}
@@ -2175,7 +2076,7 @@ func getIndexSeqField(n *node) {
 		fnext := getExec(n.fnext)
 		if n.child[0].typ.TypeOf().Kind() == reflect.Ptr {
 			n.exec = func(f *frame) bltn {
-				r := value(f).Elem().FieldByIndex(index)
+				r := named.FieldByIndex(value(f).Elem(), index)
 				getFrame(f, l).data[i] = r
 				if r.Bool() {
 					return tnext
@@ -2184,7 +2085,7 @@ func getIndexSeqField(n *node) {
 			}
 		} else {
 			n.exec = func(f *frame) bltn {
-				r := value(f).FieldByIndex(index)
+				r := named.FieldByIndex(value(f), index)
 				getFrame(f, l).data[i] = r
 				if r.Bool() {
 					return tnext
@@ -2195,12 +2096,12 @@ func getIndexSeqField(n *node) {
 	} else {
 		if n.child[0].typ.TypeOf().Kind() == reflect.Ptr {
 			n.exec = func(f *frame) bltn {
-				getFrame(f, l).data[i] = value(f).Elem().FieldByIndex(index)
+				getFrame(f, l).data[i] = named.FieldByIndex(value(f).Elem(), index)
 				return tnext
 			}
 		} else {
 			n.exec = func(f *frame) bltn {
-				getFrame(f, l).data[i] = value(f).FieldByIndex(index)
+				getFrame(f, l).data[i] = named.FieldByIndex(value(f), index)
 				return tnext
 			}
 		}
@@ -2224,7 +2125,7 @@ func getIndexSeqPtrMethod(n *node) {
 			}
 		} else {
 			n.exec = func(f *frame) bltn {
-				getFrame(f, l).data[i] = value(f).Elem().FieldByIndex(fi).Addr().Method(mi)
+				getFrame(f, l).data[i] = named.FieldByIndex(value(f).Elem(), fi).Addr().Method(mi)
 				return next
 			}
 		}
@@ -2236,7 +2137,7 @@ func getIndexSeqPtrMethod(n *node) {
 			}
 		} else {
 			n.exec = func(f *frame) bltn {
-				getFrame(f, l).data[i] = value(f).FieldByIndex(fi).Addr().Method(mi)
+				getFrame(f, l).data[i] = named.FieldByIndex(value(f), fi).Addr().Method(mi)
 				return next
 			}
 		}
@@ -2260,7 +2161,7 @@ func getIndexSeqMethod(n *node) {
 			}
 		} else {
 			n.exec = func(f *frame) bltn {
-				getFrame(f, l).data[i] = value(f).Elem().FieldByIndex(fi).Method(mi)
+				getFrame(f, l).data[i] = named.FieldByIndex(value(f).Elem(), fi).Method(mi)
 				return next
 			}
 		}
@@ -2272,7 +2173,7 @@ func getIndexSeqMethod(n *node) {
 			}
 		} else {
 			n.exec = func(f *frame) bltn {
-				getFrame(f, l).data[i] = value(f).FieldByIndex(fi).Method(mi)
+				getFrame(f, l).data[i] = named.FieldByIndex(value(f), fi).Method(mi)
 				return next
 			}
 		}
@@ -2476,6 +2377,11 @@ func _return(n *node) {
 	def := n.val.(*node)
 	values := make([]func(*frame) reflect.Value, len(child))
 	for i, c := range child {
+		if t := def.typ.ret[i]; c.typ.cat == nilT && t.cat == valueT {
+			zero := reflect.Zero(t.rtype)
+			values[i] = func(*frame) reflect.Value { return zero }
+			continue
+		}
 		switch t := def.typ.ret[i]; t.cat {
 		case errorT:
 			values[i] = genInterfaceWrapper(c, t.TypeOf())
@@ -2734,7 +2640,7 @@ func doCompositeBinStruct(n *node, hasType bool) {
 	n.exec = func(f *frame) bltn {
 		s := reflect.New(typ).Elem()
 		for i, v := range values {
-			s.FieldByIndex(fieldIndex[i]).Set(v(f))
+			named.FieldByIndex(s, fieldIndex[i]).Set(v(f))
 		}
 		d := value(f)
 		switch {
@@ -2890,6 +2796,11 @@ func _range(n *node) {
 			}
 		} else {
 			value = genValueRangeArray(an)
+			if at := an.typ.TypeOf(); at.Kind() == reflect.Ptr {
+				// The length is the type's, also of a nil pointer.
+				zero := reflect.Zero(at.Elem())
+				value = func(*frame) reflect.Value { return zero }
+			}
 			n.exec = func(f *frame) bltn {
 				v0 := f.data[index0]
 				v0.SetInt(v0.Int() + 1)
@@ -2942,21 +2853,35 @@ func rangeInt(n *node) {
 	var value func(*frame) reflect.Value
 	mxn := n.child[1]
 	value = genValue(mxn)
-	n.exec = func(f *frame) bltn {
-		rv := f.data[index0]
-		rv.SetInt(rv.Int() + 1)
-		if int(rv.Int()) >= int(f.data[index2].Int()) {
-			return fnext
+	if !isUint(ixn.typ.TypeOf()) {
+		n.exec = func(f *frame) bltn {
+			rv := f.data[index0]
+			rv.SetInt(rv.Int() + 1)
+			if rv.Int() >= f.data[index2].Int() {
+				return fnext
+			}
+			return tnext
 		}
-		return tnext
+	} else {
+		n.exec = func(f *frame) bltn {
+			rv := f.data[index0]
+			rv.SetUint(rv.Uint() + 1)
+			if rv.Uint() >= f.data[index2].Uint() {
+				return fnext
+			}
+			return tnext
+		}
 	}
 
 	// Init sequence
 	next := n.exec
-	index := index0
 	ixn.exec = func(f *frame) bltn {
 		f.data[index2] = value(f) // set max
-		f.data[index].SetInt(-1)  // assing index value
+		if rv := f.data[index0]; rv.CanInt() {
+			rv.SetInt(-1)
+		} else {
+			rv.SetUint(^uint64(0)) // which the first step takes to 0
+		}
 		return next
 	}
 }
@@ -2986,13 +2911,31 @@ func loopVarVal(n *node) {
 }
 
 func loopVarFor(n *node) {
-	ixn := n.anc.anc.child[0].child[0]
+	ixn := n.anc.anc.child[0].child[childPos(n)]
 	next := getExec(n.tnext)
 	n.exec = func(f *frame) bltn {
 		fv := f.data[ixn.findex]
 		nv := reflect.New(fv.Type()).Elem()
 		nv.Set(fv)
 		f.data[n.findex] = nv
+		return next
+	}
+}
+
+// loopVarBack ends a loop's body: what that made of the iteration's own variable is
+// what the next one begins with.
+func loopVarBack(n *node) {
+	var own, of []int
+	for i, v := range loopVars(n) {
+		if v.ident != "_" {
+			own, of = append(own, v.findex), append(of, n.anc.child[0].child[i].findex)
+		}
+	}
+	next := getExec(n.tnext)
+	n.exec = func(f *frame) bltn {
+		for i := range own {
+			f.data[of[i]].Set(f.data[own[i]])
+		}
 		return next
 	}
 }
@@ -3957,7 +3900,7 @@ func slice(n *node) {
 	case 2:
 		n.exec = func(f *frame) bltn {
 			a := value0(f)
-			getFrame(f, l).data[i] = a.Slice(int(vInt(value1(f))), a.Len())
+			getFrame(f, l).data[i] = cut(a, int(vInt(value1(f))), a.Len(), -1)
 			return next
 		}
 	case 3:
@@ -3965,7 +3908,7 @@ func slice(n *node) {
 
 		n.exec = func(f *frame) bltn {
 			a := value0(f)
-			getFrame(f, l).data[i] = a.Slice(int(vInt(value1(f))), int(vInt(value2(f))))
+			getFrame(f, l).data[i] = cut(a, int(vInt(value1(f))), int(vInt(value2(f))), -1)
 			return next
 		}
 	case 4:
@@ -3974,7 +3917,7 @@ func slice(n *node) {
 
 		n.exec = func(f *frame) bltn {
 			a := value0(f)
-			getFrame(f, l).data[i] = a.Slice3(int(vInt(value1(f))), int(vInt(value2(f))), int(vInt(value3(f))))
+			getFrame(f, l).data[i] = cut(a, int(vInt(value1(f))), int(vInt(value2(f))), int(vInt(value3(f))))
 			return next
 		}
 	}
@@ -3998,7 +3941,7 @@ func slice0(n *node) {
 		value1 := genValue(n.child[1])
 		n.exec = func(f *frame) bltn {
 			a := value0(f)
-			getFrame(f, l).data[i] = a.Slice(0, int(vInt(value1(f))))
+			getFrame(f, l).data[i] = cut(a, 0, int(vInt(value1(f))), -1)
 			return next
 		}
 	case 3:
@@ -4006,7 +3949,7 @@ func slice0(n *node) {
 		value2 := genValue(n.child[2])
 		n.exec = func(f *frame) bltn {
 			a := value0(f)
-			getFrame(f, l).data[i] = a.Slice3(0, int(vInt(value1(f))), int(vInt(value2(f))))
+			getFrame(f, l).data[i] = cut(a, 0, int(vInt(value1(f))), int(vInt(value2(f))))
 			return next
 		}
 	}

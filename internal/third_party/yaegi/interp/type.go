@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"deltafin/internal/named"
 	"deltafin/internal/third_party/yaegi/internal/unsafe2"
 )
 
@@ -1803,7 +1804,7 @@ func (t *itype) methodCallType() reflect.Type {
 	for i := 0; i < no; i++ {
 		ot = append(ot, t.rtype.Out(i))
 	}
-	return reflect.FuncOf(it, ot, t.rtype.IsVariadic())
+	return named.FuncOf(it, ot, t.rtype.IsVariadic())
 }
 
 func (t *itype) resolveAlias() *itype {
@@ -2028,7 +2029,7 @@ func (t *itype) fixDummy(typ reflect.Type) reflect.Type {
 		for i := range out {
 			out[i] = t.fixDummy(typ.Out(i))
 		}
-		return reflect.FuncOf(in, out, typ.IsVariadic())
+		return named.FuncOf(in, out, typ.IsVariadic())
 	case reflect.Map:
 		return reflect.MapOf(t.fixDummy(typ.Key()), t.fixDummy(typ.Elem()))
 	case reflect.Ptr:
@@ -2122,7 +2123,7 @@ func (t *itype) refType(ctx *refTypeContext) reflect.Type {
 		for i, v := range t.ret {
 			out[i] = v.refType(ctx)
 		}
-		t.rtype = reflect.FuncOf(in, out, variadic)
+		t.rtype = named.FuncOf(in, out, variadic)
 	case interfaceT:
 		if len(t.field) == 0 {
 			// empty interface, do not wrap it

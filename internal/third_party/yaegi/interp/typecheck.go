@@ -473,10 +473,6 @@ func (check typecheck) structBinLitExpr(child []*node, typ reflect.Type) error {
 			return c.cfgErrorf("too many values in struct literal")
 		}
 		field := typ.Field(i)
-		if !canExport(field.Name) {
-			return c.cfgErrorf("implicit assignment to unexported field %s in %s literal", field.Name, typ)
-		}
-
 		if err := check.assignment(c, valueTOf(field.Type), "struct literal"); err != nil {
 			return err
 		}

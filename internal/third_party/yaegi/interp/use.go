@@ -69,37 +69,6 @@ func (interp *Interpreter) Symbols(importPath string) Exports {
 	return m
 }
 
-// getWrapper returns the wrapper type of the corresponding interface, trying
-// first the composed ones, or nil if not found.
-func getWrapper(n *node, t reflect.Type) reflect.Type {
-	p, ok := n.interp.binPkg[t.PkgPath()]
-	if !ok {
-		return nil
-	}
-	w := p["_"+t.Name()]
-	lm := n.typ.methods()
-
-	// mapTypes may contain composed interfaces wrappers to test against, from
-	// most complex to simplest (guaranteed by construction of mapTypes). Find the
-	// first for which the interpreter type has all the methods.
-	for _, rt := range n.interp.mapTypes[w] {
-		match := true
-		for i := 1; i < rt.NumField(); i++ {
-			// The interpreter type must have all required wrapper methods.
-			if _, ok := lm[rt.Field(i).Name[1:]]; !ok {
-				match = false
-				break
-			}
-		}
-		if match {
-			return rt
-		}
-	}
-
-	// Otherwise return the direct "non-composed" interface.
-	return w.Type().Elem()
-}
-
 // Use loads binary runtime symbols in the interpreter context so
 // they can be used in interpreted code.
 func (interp *Interpreter) Use(values Exports) error {

@@ -265,34 +265,6 @@ func genValueInterface(n *node) func(*frame) reflect.Value {
 	}
 }
 
-func getConcreteValue(val reflect.Value) reflect.Value {
-	v := val
-	for {
-		vi, ok := v.Interface().(valueInterface)
-		if !ok {
-			break
-		}
-		v = vi.value
-	}
-	if v.NumMethod() > 0 {
-		return v
-	}
-	if v.Kind() != reflect.Struct {
-		return v
-	}
-	// Search a concrete value in fields of an emulated interface.
-	for i := v.NumField() - 1; i >= 0; i-- {
-		vv := v.Field(i)
-		if vv.Kind() == reflect.Interface {
-			vv = vv.Elem()
-		}
-		if vv.IsValid() {
-			return vv
-		}
-	}
-	return v
-}
-
 func zeroInterfaceValue() reflect.Value {
 	n := &node{kind: basicLit, typ: &itype{cat: nilT, untyped: true, str: "nil"}}
 	v := reflect.New(emptyInterfaceType).Elem()
@@ -300,36 +272,15 @@ func zeroInterfaceValue() reflect.Value {
 }
 
 func wantEmptyInterface(n *node) bool {
-	return isEmptyInterface(n.typ) ||
-		n.anc.action == aAssign && n.anc.typ.cat == interfaceT && len(n.anc.typ.field) == 0 ||
-		n.anc.kind == returnStmt && n.anc.val.(*node).typ.ret[0].cat == interfaceT && len(n.anc.val.(*node).typ.ret[0].field) == 0
+	if isEmptyInterface(n.typ) || n.anc.action == aAssign && isEmptyInterface(n.anc.typ) {
+		return true
+	}
+	def, ok := n.anc.val.(*node)
+	return n.anc.kind == returnStmt && ok && isEmptyInterface(def.typ.ret[0])
 }
 
-func genValueOutput(n *node, t reflect.Type) func(*frame) reflect.Value {
-	value := genValue(n)
-	switch {
-	case n.anc.action == aAssign && n.anc.typ.cat == interfaceT:
-		if len(n.anc.typ.field) == 0 {
-			// empty interface, do not wrap
-			return value
-		}
-		fallthrough
-	case n.anc.kind == returnStmt && n.anc.val.(*node).typ.ret[0].cat == interfaceT:
-		if nod, ok := n.anc.val.(*node); !ok || len(nod.typ.ret[0].field) == 0 {
-			// empty interface, do not wrap
-			return value
-		}
-		// The result of the builtin has to be returned as an interface type.
-		// Wrap it in a valueInterface and return the dereferenced value.
-		return func(f *frame) reflect.Value {
-			d := value(f)
-			v := reflect.New(t).Elem()
-			d.Set(reflect.ValueOf(valueInterface{n, v}))
-			return v
-		}
-	}
-	return value
-}
+// genValueOutput is where the result of n goes.
+func genValueOutput(n *node, t reflect.Type) func(*frame) reflect.Value { return genValue(n) }
 
 func getBinValue(getMapType func(*itype) reflect.Type, value func(*frame) reflect.Value, f *frame) reflect.Value {
 	v := value(f)

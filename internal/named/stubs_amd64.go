@@ -1,0 +1,3 @@
+package named
+
+const stubBytes = 16

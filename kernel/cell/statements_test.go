@@ -1,0 +1,119 @@
+//go:build unix
+
+package cell
+
+import "testing"
+
+func TestStatements(t *testing.T) {
+	for _, c := range []struct{ name, code, want string }{
+		{"a deferred literal has its iteration's variables",
+			`func f() (s string) { for i := range 3 { defer func() { s += strconv.Itoa(i) }() }; for _, x := range []string{"a", "b"} { defer func() { s += x }() }; return "r" }
+f()`, "→ rba210\n"},
+		{"recover in closures, functions and methods",
+			`type T struct{ got any }
+func (t *T) catch() { t.got = recover() }
+func catch() { fmt.Print(recover(), " ") }
+func f() { h := func() { fmt.Print(recover(), " ") }; defer h(); panic(1) }
+func g() { defer catch(); panic(2) }
+func m(t *T) { defer t.catch(); panic(3) }
+func helper() { fmt.Print(recover(), " ") }
+func none() (r any) { defer func() { r = recover() }(); defer func() { helper() }(); panic(4) }
+t := &T{}
+f(); g(); m(t)
+fmt.Println(t.got, none())`, "1 2 <nil> 3 4\n"},
+		{"a panic in a deferred call is the panic from then on",
+			`func f() { defer func() { fmt.Println(recover()) }(); defer fmt.Print("still "); defer func() { panic(fmt.Sprint("re-", recover())) }(); panic("a") }
+f()`, "still re-a\n"},
+		{"runtime.Goexit runs what is deferred",
+			`func f() { done := make(chan bool); go func() { defer close(done); defer fmt.Println("deferred", recover()); runtime.Goexit() }(); <-done }
+f()`, "deferred <nil>\n"},
+		{"a loop variable keeps what the body made of it",
+			`func f() { for i := 0; i < 6; i++ { if i == 2 { i = 4 }; fmt.Print(i, " ") }
+for i, j := 0, 5; i < j; i, j = i+1, j-1 { if i == 1 { i++; continue }; fmt.Print(i, j, " ") }
+var fs []func(); for i := 0; i < 4; i++ { fs = append(fs, func() { fmt.Print(i, ",") }); i++ }; for _, g := range fs { g() }
+for i := range 3 { i := i * 10; i++; fmt.Print(i, ";") }
+for p := new(int); *p < 3; *p++ { }
+for i, s := 0, "a"; i < 3; i, s = i+1, s+"b" { defer func() { fmt.Println(i, s) }() }
+fmt.Println() }
+f()`, "0 1 4 5 0 5 1,3,1;11;21;\n2 abb\n1 ab\n0 a\n"},
+		{"loops without a body",
+			`func f() { for i := 0; i < 3; i++ {}; for range 3 {}; for range []int{1} {}; for range map[int]int{1: 1} {}; for range "ab" {}
+c := make(chan int, 1); c <- 1; close(c); for range c {}
+for e := error(io.EOF); e != nil; e = errors.Unwrap(e) {}
+fmt.Println("end") }
+f()`, "end\n"},
+		{"ranges over integers and arrays' pointers",
+			`type N uint8
+func f() { for i := range int8(2) { fmt.Printf("%T%d ", i, i) }; for i := range N(2) { fmt.Printf("%T%d ", i, i) }
+var p *[3]int; for i := range p { fmt.Print(i) }
+a := [2]int{5, 6}; q := &a; for i, v := range q { q[1] = 7; fmt.Print(" ", i, v) }
+fmt.Println() }
+f()`, "int80 int81 main.N0 main.N1 012 0 5 1 7\n"},
+		{"a switch's first statement runs first",
+			`func g(x int) int { return x }
+func f() { switch v := 3; g(v) { case 2, 3: fmt.Print("three ") }
+for _, v := range []any{"s", 1} { switch v := reflect.ValueOf(v); v.Kind() { case reflect.String: fmt.Print(v); case reflect.Int: fmt.Println(v.Int() + 1) } } }
+f()`, "three s2\n"},
+		{"several values at once",
+			`type T struct{ n int }
+func one() int { return 1 }
+s, n := []int{1, 2}, 5
+func f(c chan int) { a, b := T{1}, 2; x, y := one(), T{3}; v, w := <-c, <-c; p, q := map[string]int{"a": 1}, [2]int{3}; a, b = T{4}, one(); v, a = <-c, T{one() + 4}; fmt.Println(a, b, x, y, v, w, p, q) }
+c := make(chan int, 3); c <- 7; c <- 8; c <- 9
+f(c)
+fmt.Println(s, n)`, "{5} 1 1 {3} 9 8 map[a:1] [3 0]\n[1 2] 5\n"},
+		{"named results begin as zero",
+			`type L struct{ n int }
+func (l *L) next() (v int, ok bool) { if l.n++; l.n < 3 { return l.n, true }; return }
+func f() { l := &L{}; n := 0; for v, ok := l.next(); ok && n < 9; v, ok = l.next() { n++; fmt.Print(v, " ") }; x := 7; x = zero(); fmt.Println(n, x) }
+func zero() (x int) { return }
+f()`, "1 2 2 0\n"},
+		{"functions in parentheses",
+			`func f() int { return (func(a, b int) int { return a * b })(3, 4) }
+f()`, "→ 12\n"},
+		{"nil results of function types",
+			`type state func() state
+func f(n *int) state { return func() state { if *n++; *n > 2 { return nil }; return f(n) } }
+n := 0
+for s := f(&n); s != nil; { s = s() }
+n`, "→ 3\n"},
+		{"bounds of slices",
+			`func try(f func()) { defer func() { fmt.Println(recover()) }(); f() }
+s, n := []int{1, 2}, 5
+try(func() { _ = s[:n] }); try(func() { _ = s[n:] }); try(func() { _ = s[:1:n] }); try(func() { _ = "ab"[n:] }); try(func() { n = 1; _ = s[2:n] })`,
+			`runtime error: slice bounds out of range [:5] with capacity 2
+runtime error: slice bounds out of range [5:2]
+runtime error: slice bounds out of range [::5] with capacity 2
+runtime error: slice bounds out of range [5:2]
+runtime error: slice bounds out of range [2:1]
+`},
+		{"unsafe",
+			`import "unsafe"
+type T struct { a int8; b int64 }
+var t T
+*(*int64)(unsafe.Add(unsafe.Pointer(&t), unsafe.Offsetof(t.b))) = 7
+b := []byte{65, 66, 67}
+func size[T any]() uintptr { var t T; return unsafe.Sizeof(t) }
+fmt.Println(t.b, unsafe.String(&b[0], 2), *unsafe.StringData("a"), *unsafe.SliceData(b), unsafe.Slice(&b[0], 2), size[T](), size[string]())`, "7 AB 97 65 [65 66] 16 16\n"},
+		{"generic functions of the standard library",
+			`next, stop := iter.Pull(slices.Values([]int{4, 5}))
+a, ok := next()
+stop()
+_, more := next()
+x, is := reflect.TypeAssert[error](reflect.ValueOf(io.EOF))
+fmt.Println(a, ok, more, x, is, reflect.TypeFor[[]int]())`, "4 true false EOF true []int\n"},
+		{"loggers",
+			`type S struct { *log.Logger }
+s := S{log.New(os.Stdout, "p: ", 0)}
+s.Println("x")
+(&http.Server{ErrorLog: s.Logger}).ErrorLog.Print("y")
+func f() { defer func() { fmt.Println(recover()) }(); s.Fatalf("bad %d", 3) }
+f()`, "p: x\np: y\np: bad 3\nbad 3\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := outputs(t, c.code); got != c.want {
+				t.Errorf("%s\ngot\n%swant\n%s", c.code, got, c.want)
+			}
+		})
+	}
+}
