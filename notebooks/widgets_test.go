@@ -170,6 +170,23 @@ VBox(n, out)`)
 		t.Errorf("a later front end gets %v", states)
 	}
 
+	// A cell that runs sees it move, a generation among them.
+	busy, err := client.Send(kernel.Shell, "execute_request", kerneltest.Cell(`n.OnChange(nil)
+Generate("Once upon a time", Params{MaxTokens: 100000, Quiet: true, OnToken: func(t Token) {
+	fmt.Println("token")
+	if n.Value() == 33 { panic("33 seen") }
+}})`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := busy.Until(ctx, func(outputs []*wire.Message) bool { return strings.Contains(stream(outputs), "token") }); err != nil {
+		t.Fatal(err)
+	}
+	send("comm_msg", map[string]any{"comm_id": slider, "data": map[string]any{"method": "update", "state": map[string]any{"value": 33}}})
+	if err := busy.Wait(ctx); err != nil || busy.Content()["evalue"] != "33 seen" {
+		t.Errorf("a running generation: %v %v", err, busy.Content())
+	}
+
 	// A panic in a callback costs nothing but itself.
 	z := run(`n.OnChange(func(v int) { panic(fmt.Sprint("at ", v)) })`)
 	send("comm_msg", map[string]any{"comm_id": slider, "data": map[string]any{"method": "update", "state": map[string]any{"value": 9}}})

@@ -48,6 +48,7 @@ func (m *Manager) box(kind, between string, children []any) *Box {
 			o.shown, o.size = append(o.shown, s), s.bytes()
 			w = o
 		}
+		w.self().made()
 		b.children = append(b.children, w.self())
 		references = append(references, reference(w.self()))
 	}

@@ -49,10 +49,10 @@ func (c *Bool) Set(v bool) { c.set("value", v) }
 // OnChange has f called with the value whenever it has changed, as a slider's does.
 func (c *Bool) OnChange(f func(v bool)) {
 	if f == nil {
-		c.listener.set(nil)
+		c.callbacks().set(nil)
 		return
 	}
-	c.listener.set(c.manager.host.Callback(func() { f(c.Value()) }))
+	c.callbacks().set(c.manager.host.Callback(func() { f(c.Value()) }))
 }
 
 // Choice is one of several texts. Its methods may be called from any goroutine.
@@ -112,10 +112,10 @@ func (c *Choice) Set(option string) {
 // OnChange has f called with the chosen text whenever it has changed, as a slider's does.
 func (c *Choice) OnChange(f func(v string)) {
 	if f == nil {
-		c.listener.set(nil)
+		c.callbacks().set(nil)
 		return
 	}
-	c.listener.set(c.manager.host.Callback(func() { f(c.Value()) }))
+	c.callbacks().set(c.manager.host.Callback(func() { f(c.Value()) }))
 }
 
 // Text is a line to type, or a text that is only shown. Its methods may be called from
@@ -169,10 +169,10 @@ func (t *Text) Set(v string) { t.set("value", text("Set", "value", v)) }
 // OnChange has f called with the text whenever it has changed, as a slider's does.
 func (t *Text) OnChange(f func(v string)) {
 	if f == nil {
-		t.listener.set(nil)
+		t.callbacks().set(nil)
 		return
 	}
-	t.listener.set(t.manager.host.Callback(func() { f(t.Value()) }))
+	t.callbacks().set(t.manager.host.Callback(func() { f(t.Value()) }))
 }
 
 // Button is a button to press. Its methods may be called from any goroutine.
@@ -203,14 +203,14 @@ func (m *Manager) Button(title string) *Button {
 // part of the cell that called OnClick. It replaces an earlier f; nil ends it.
 func (b *Button) OnClick(f func()) {
 	if f == nil {
-		b.listener.set(nil)
+		b.callbacks().set(nil)
 		return
 	}
-	b.listener.set(b.manager.host.Callback(f))
+	b.callbacks().set(b.manager.host.Callback(f))
 }
 
 // Click presses the button.
-func (b *Button) Click() { b.listener.notify() }
+func (b *Button) Click() { b.callbacks().notify() }
 
 // SizeError is a text that is too long.
 type SizeError struct {

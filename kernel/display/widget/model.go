@@ -2,8 +2,10 @@ package widget
 
 import (
 	"encoding/json"
+	"errors"
 	"html"
 	"maps"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -105,7 +107,21 @@ func (w *model) whole() *model {
 // reference is how state names another model.
 func reference(w *model) string { return "IPY_MODEL_" + w.id }
 
+// made ends the cell where w is that of a widget's zero value.
+func (w *model) made() {
+	if w == nil {
+		fail("widget", errors.New("want a widget that IntSlider or its like made, got an empty one"))
+	}
+}
+
+// callbacks is the widget's listener.
+func (w *model) callbacks() *listener {
+	w.made()
+	return &w.listener
+}
+
 func (w *model) get(name string) any {
+	w.made()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.state[name]
@@ -144,6 +160,7 @@ func (w *model) settle() map[string]any {
 // put changes the state by what f says of it, and tells the front ends: at once, or
 // with what comes within wait.
 func (w *model) put(wait time.Duration, f func(state map[string]any) (changed []string)) {
+	w.made()
 	w.mu.Lock()
 	changed := f(w.state)
 	if len(changed) == 0 {
@@ -309,25 +326,34 @@ func (v view) self() *model { return v.model }
 
 // DisplayBundle shows the widget, which the front ends know from then on.
 func (v view) DisplayBundle() display.Bundle {
+	if v.model == nil {
+		return display.Text(v.String())
+	}
 	v.manager.reveal(v.model)
 	return v.bundle()
 }
 
 // String is the widget as text, such as "tokens: 64 [1 … 256]".
 func (v view) String() string {
+	if v.model == nil {
+		return "a widget that nothing made"
+	}
 	text, _ := v.forms()
 	return text
 }
 
 // Close takes the widget from the front ends. Its value stays, and showing it again
 // opens it again.
-func (v view) Close() { v.manager.hide(v.model) }
+func (v view) Close() {
+	v.made()
+	v.manager.hide(v.model)
+}
 
 // DisplayID is an id to show v with when it is a widget, so that its plain forms can
 // be changed in place; "" when it is none.
 func DisplayID(v any) string {
 	w, ok := v.(Widget)
-	if !ok {
+	if r := reflect.ValueOf(v); !ok || r.Kind() == reflect.Pointer && r.IsNil() || w.self() == nil {
 		return ""
 	}
 	s := w.self()

@@ -88,10 +88,10 @@ func (n *Int) Add(d int) {
 // earlier f; nil ends it.
 func (n *Int) OnChange(f func(v int)) {
 	if f == nil {
-		n.listener.set(nil)
+		n.callbacks().set(nil)
 		return
 	}
-	n.listener.set(n.manager.host.Callback(func() { f(n.Value()) }))
+	n.callbacks().set(n.manager.host.Callback(func() { f(n.Value()) }))
 }
 
 // Float is a widget with a number: a slider or a progress bar. Its methods may be
@@ -185,10 +185,10 @@ func (n *Float) Add(d float64) {
 // earlier f, and nil ends it.
 func (n *Float) OnChange(f func(v float64)) {
 	if f == nil {
-		n.listener.set(nil)
+		n.callbacks().set(nil)
 		return
 	}
-	n.listener.set(n.manager.host.Callback(func() { f(n.Value()) }))
+	n.callbacks().set(n.manager.host.Callback(func() { f(n.Value()) }))
 }
 
 // number is a JSON number.

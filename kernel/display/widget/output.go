@@ -77,7 +77,10 @@ func (o *Output) text() string {
 // Run runs f here and now; what f and goroutines that it starts print and display
 // goes into the Output, after what is there. Where no front end shows widgets, it
 // goes below the cell as well.
-func (o *Output) Run(f func()) { o.manager.host.Capture(capture{o}, f) }
+func (o *Output) Run(f func()) {
+	o.made()
+	o.manager.host.Capture(capture{o}, f)
+}
 
 // Clear empties the Output. What is shown soon after takes the old content's place at
 // once.

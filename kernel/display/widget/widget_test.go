@@ -388,6 +388,26 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// Text is never markup, in the forms for viewers without widgets.
+func TestHostileText(t *testing.T) {
+	const hostile = `"><script>alert(1)</script><img src=x>&` + "\x1b[2J"
+	f := newFront(t)
+	m := f.manager
+	o := m.Output()
+	o.Run(func() { f.cell.sink().Stream("stdout", hostile) })
+	all := m.VBox(m.IntSlider(hostile, 0, 1, 0), m.FloatSlider(hostile, 0, 1, 0), m.IntProgress(hostile, 1), m.FloatProgress(hostile, 1),
+		m.Checkbox(hostile, true), m.Dropdown(hostile, hostile), m.Text(hostile, hostile), m.Label(hostile), m.Button(hostile), o, hostile)
+	_, markup := all.forms()
+	if strings.Contains(markup, "<script") || strings.Contains(markup, "<img") || strings.Contains(markup, `""`) {
+		t.Error(markup)
+	}
+	for _, c := range all.children {
+		if s, _ := c.forms(); strings.ContainsRune(s, 0x1b) && c.get("_model_name") != "OutputModel" { // an output has colours
+			t.Errorf("%q", s)
+		}
+	}
+}
+
 func TestOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFront(t)
@@ -503,6 +523,23 @@ func TestErrors(t *testing.T) {
 			}()
 			call()
 		}()
+	}
+	for i, call := range []func(){
+		func() { new(Int).Value() }, func() { new(Float).Set(1) }, func() { new(Bool).OnChange(func(bool) {}) }, func() { new(Choice).Value() }, func() { new(Text).OnChange(nil) },
+		func() { new(Button).Click() }, func() { new(Button).OnClick(func() {}) }, func() { new(Output).Run(func() {}) }, func() { new(Output).Clear() },
+		func() { new(Box).Close() }, func() { m.VBox(new(Box)) },
+	} {
+		func() {
+			defer func() {
+				if e, ok := recover().(*Error); !ok || !strings.Contains(e.Error(), "got an empty one") {
+					t.Errorf("empty %d: %v", i, e)
+				}
+			}()
+			call()
+		}()
+	}
+	if s := fmt.Sprint(new(Int).DisplayBundle().Data[display.MIMEText], new(Output)) + DisplayID(new(Int)) + DisplayID((*Int)(nil)); s != "a widget that nothing madea widget that nothing made" {
+		t.Error(s)
 	}
 	if s := m.Label("\xff").Value(); s != "\ufffd" {
 		t.Errorf("%q", s)
