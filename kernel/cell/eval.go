@@ -299,6 +299,13 @@ func (s *shell) prepare(run *interp.Run, code string, count int, expression bool
 		return "", compileError(errs)
 	}
 	low := lower(u)
+	forget := undo
+	undo = func() {
+		forget()
+		for _, f := range low.undos {
+			f()
+		}
+	}
 	var shared []*decl
 	err := low.err
 	if err == nil {
