@@ -339,6 +339,13 @@ func (s *shell) prepare(run *interp.Run, code, text string, count int, expressio
 		return "", compileError(errs)
 	}
 	low := lower(u)
+	forget := undo
+	undo = func() {
+		forget()
+		for _, f := range low.undos {
+			f()
+		}
+	}
 	var shared []*decl
 	err := low.err
 	if err == nil {

@@ -2,6 +2,7 @@ package cell
 
 import (
 	"embed"
+	"errors"
 	"go/ast"
 	"go/token"
 	"go/types"
@@ -86,42 +87,109 @@ func (l *lowerer) instanceOf(n *types.Named) *decl {
 		return nil
 	}
 	inst := t.(*types.Named)
-	return l.obtain(origin.Obj(), origin.Obj().Name(), args, func(d *decl) {
-		d.methods = map[string]*decl{}
-		var compile []func()
-		for i := range origin.NumMethods() {
-			m := origin.Method(i)
-			b, ok := l.bodyOf(m)
-			if !ok {
-				continue
+	d := l.obtain(origin.Obj(), origin.Obj().Name(), args, func(d *decl) { d.methods = map[string]*decl{} })
+	l.compileMethods(d, inst, args)
+	return d
+}
+
+// compileMethods compiles the methods of the instance d that haven't been, or that
+// have been declared again since.
+func (l *lowerer) compileMethods(d *decl, inst *types.Named, args []types.Type) {
+	origin := inst.Origin()
+	var compile []func()
+	gained := false
+	for i := range origin.NumMethods() {
+		m := origin.Method(i)
+		of := 0
+		if g := l.u.named[m]; g != nil {
+			of = g.id
+		}
+		old := d.methods[m.Name()]
+		if old != nil && old.of == of {
+			continue
+		}
+		b, ok := l.bodyOf(m)
+		if !ok {
+			continue
+		}
+		md := &decl{name: m.Name(), kind: methodKind, recv: d, of: of, uses: map[*decl]bool{d: true}, generic: true, run: d.name + mark + m.Name() + mark + strconv.Itoa(l.u.table.next())}
+		l.made = append(l.made, md)
+		d.uses[md] = true
+		d.methods[m.Name()] = md
+		l.undos = append(l.undos, func() {
+			if delete(d.methods, m.Name()); old != nil {
+				d.methods[m.Name()] = old
 			}
-			md := &decl{name: m.Name(), kind: methodKind, recv: d, uses: map[*decl]bool{d: true}, generic: true, run: d.name + mark + m.Name() + mark + strconv.Itoa(l.u.table.next())}
-			l.made = append(l.made, md)
-			d.uses[md] = true
-			d.methods[m.Name()] = md
-			subst := map[*types.TypeParam]types.Type{}
-			rps := m.Signature().RecvTypeParams()
-			for j := range rps.Len() {
-				subst[rps.At(j)] = args[j]
-			}
-			compile = append(compile, func() {
-				l.within(md, b.info, subst, b.pos, func() {
-					var err error
-					if md.code, err = l.codeOf(inst, m); err != nil {
-						l.errs = append(l.errs, err)
-					}
-					var recv types.Type = inst
-					if _, ok := m.Signature().Recv().Type().(*types.Pointer); ok {
-						recv = types.NewPointer(inst)
-					}
-					md.lowered = l.methodDecl(b.fn, recv, m.Signature(), md.run)
-				})
+		})
+		gained = gained || old == nil
+		subst := map[*types.TypeParam]types.Type{}
+		rps := m.Signature().RecvTypeParams()
+		for j := range rps.Len() {
+			subst[rps.At(j)] = args[j]
+		}
+		compile = append(compile, func() {
+			l.within(md, b.info, subst, b.pos, func() {
+				var err error
+				if md.code, err = l.codeOf(inst, m); err != nil {
+					l.errs = append(l.errs, err)
+				}
+				var recv types.Type = inst
+				if _, ok := m.Signature().Recv().Type().(*types.Pointer); ok {
+					recv = types.NewPointer(inst)
+				}
+				md.lowered = l.methodDecl(b.fn, recv, m.Signature(), md.run)
 			})
+		})
+	}
+	for _, f := range compile {
+		f()
+	}
+	if t := l.u.table.types.defined[l.key(inst)]; gained && t != nil && t.state == filled {
+		if err := errors.Join(l.setMethods(t, inst), l.settle()); err != nil {
+			l.errs = append(l.errs, err)
 		}
-		for _, f := range compile {
-			f()
+	}
+}
+
+// renew compiles the changed methods of generic types for the instances of which
+// there are variables.
+func (l *lowerer) renew(changed map[*decl]bool) {
+	seen := map[types.Type]bool{}
+	var visit func(t types.Type)
+	visit = func(t types.Type) {
+		t = types.Unalias(t)
+		if t == nil || seen[t] {
+			return
 		}
-	})
+		seen[t] = true
+		switch t := t.(type) {
+		case *types.Named:
+			if d := l.u.named[t.Origin().Obj()]; d != nil && changed[d] && t.TypeArgs().Len() > 0 {
+				l.instanceOf(t)
+			}
+			for i := range t.TypeArgs().Len() {
+				visit(t.TypeArgs().At(i))
+			}
+			if t.Obj().Pkg() == l.u.pkg {
+				visit(t.Underlying())
+			}
+		case *types.Map:
+			visit(t.Key())
+			visit(t.Elem())
+		case interface{ Elem() types.Type }:
+			visit(t.Elem())
+		case *types.Struct:
+			for i := range t.NumFields() {
+				visit(t.Field(i).Type())
+			}
+		}
+	}
+	scope := l.u.pkg.Scope()
+	for _, name := range scope.Names() {
+		if v, ok := scope.Lookup(name).(*types.Var); ok {
+			visit(v.Type())
+		}
+	}
 }
 
 // obtain finds or makes the declaration of one instance.

@@ -22,7 +22,8 @@ type lowered struct {
 
 	made      []*decl // instances of generic declarations
 	instances map[string]*decl
-	err       error // what the interpreter can't have
+	err       error    // what the interpreter can't have
+	undos     []func() // when the cell doesn't compile
 }
 
 // constraint says whether o is an interface that only type parameters can have.
@@ -59,6 +60,7 @@ type lowerer struct {
 	wanted []*types.Named // instances to compile
 	locals map[localKey]*types.Named
 	errs   []error
+	undos  []func()
 }
 
 // lower writes a checked cell for the interpreter. It leaves u's tree as it is.
@@ -107,6 +109,7 @@ func lower(u *unit) *lowered {
 		if err := l.refresh(changed); err != nil {
 			l.errs = append(l.errs, err)
 		}
+		l.renew(changed)
 	}
 	var body []ast.Stmt
 	for i, s := range u.ordered() {
@@ -164,7 +167,7 @@ func lower(u *unit) *lowered {
 			f.Decls = append(f.Decls, n)
 		}
 	}
-	out.made, out.instances, out.err = l.made, l.instances, errors.Join(l.errs...)
+	out.made, out.instances, out.err, out.undos = l.made, l.instances, errors.Join(l.errs...), l.undos
 	var imports []ast.Decl
 	for p := range l.paths {
 		imports = append(imports, importDecl(importAlias(p), p))

@@ -68,6 +68,9 @@ func (l *L) next() (v int, ok bool) { if l.n++; l.n < 3 { return l.n, true }; re
 func f() { l := &L{}; n := 0; for v, ok := l.next(); ok && n < 9; v, ok = l.next() { n++; fmt.Print(v, " ") }; x := 7; x = zero(); fmt.Println(n, x) }
 func zero() (x int) { return }
 f()`, "1 2 2 0\n"},
+		{"functions that a loop starts at once",
+			`func f() (bad int) { for range 100 { var mu sync.Mutex; var wg sync.WaitGroup; total := 0; for i := range 50 { wg.Go(func() { mu.Lock(); defer mu.Unlock(); total += i }) }; wg.Wait(); if total != 1225 { bad++ } }; return }
+f()`, "→ 0\n"},
 		{"functions in parentheses",
 			`func f() int { return (func(a, b int) int { return a * b })(3, 4) }
 f()`, "→ 12\n"},

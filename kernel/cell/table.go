@@ -61,6 +61,7 @@ type decl struct {
 
 	code    *code            // of a method
 	methods map[string]*decl // of an instance of a generic type
+	of      int              // the generic declaration that such a method is of
 
 	// What another shell's interpreter needs to know it too.
 	home    *shell

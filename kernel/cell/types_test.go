@@ -113,6 +113,13 @@ fmt.Println(fn(func(x int) int { return x * 3 }).twice(2), l, <-c, set{}.add("a"
 			"type A struct{ n int }\ntype B struct { A; m int }\nb := B{A{1}, 2}\nfmt.Println(b)",
 			"func (a A) String() string { return \"A!\" }",
 			"_, ok := any(b).(interface{ String() string })\nfmt.Println(b, ok)"}},
+		{"later methods of generic types", "[1]\n[1 2 2] [3 3] [a a]\nS[1 2 2] 2 [S[1 2 2]]\n", []string{
+			"type S[T any] struct{ xs []T }\nfunc (s *S[T]) Put(x T) { s.xs = append(s.xs, x) }",
+			"s := &S[int]{}\ns.Put(1)\nfmt.Println(s.xs)",
+			"type S[T any] struct{ xs []T }\nfunc (s *S[T]) Put(x T) { s.xs = append(s.xs, x, x) }",
+			"t, u := &S[int]{}, &S[string]{}\ns.Put(2); t.Put(3); u.Put(\"a\")\nfmt.Println(s.xs, t.xs, u.xs)",
+			"func (s S[T]) String() string { return fmt.Sprint(\"S\", s.xs) }\nfunc (s S[T]) Last() T { return s.xs[len(s.xs)-1] }",
+			"fmt.Println(s, s.Last(), []any{*s})"}},
 		{"functions of a type with later methods", "<1> <2> true\n", []string{
 			"type T struct{ n int }\ntype H func(T) string\ntype user interface { use(func(T) string) string }\nvar h H\nvar hs = map[string]func(T) string{}",
 			"func (t T) String() string { return fmt.Sprint(\"<\", t.n, \">\") }",
