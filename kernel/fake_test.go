@@ -57,6 +57,9 @@ func (f *fake) gate(name string) chan struct{} {
 	defer f.mu.Unlock()
 	if f.gates[name] == nil {
 		f.gates[name] = make(chan struct{})
+		if f.closed { // which opens every gate
+			close(f.gates[name])
+		}
 	}
 	return f.gates[name]
 }
