@@ -24,6 +24,7 @@ type commands struct {
 	Chat      chatCmd      `cmd:"" help:"Ask one question, or hold a conversation."`
 	Tokenize  tokenizeCmd  `cmd:"" help:"Turn text into token ids, and back."`
 	Trace     traceCmd     `cmd:"" help:"Record which experts each token uses."`
+	Synth     synthCmd     `cmd:"" help:"Write a random model of K3's widths, or of yours, to measure with."`
 	Doctor    doctorCmd    `cmd:"" help:"Find out what is wrong when something doesn't work."`
 	Version   versionCmd   `cmd:"" help:"Print the version, the commit and what computes."`
 	Help      helpCmd      `cmd:"" help:"Explain a command, as its --help does."`
