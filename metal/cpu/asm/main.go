@@ -29,6 +29,9 @@ func main() {
 			log.Fatal(err)
 		}
 	}
+	if err := writePeak(*dir); err != nil {
+		log.Fatal(err)
+	}
 }
 
 const (
