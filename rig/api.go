@@ -5,6 +5,7 @@ import (
 
 	"deltafin/engine"
 	"deltafin/engine/xtml"
+	"deltafin/metal"
 )
 
 // Options says which model to keep warm and with what. The zero value is the
@@ -13,6 +14,8 @@ type Options struct {
 	Model    string // directory of a K3 snapshot; "" or "nano-k3" is the embedded model
 	Threads  int    // computing goroutines; 0 means as many as the process may use CPUs
 	CacheDir string // where the embedded models are unpacked; "" means the platform's cache directory
+
+	Watch func(metal.Device) metal.Device // stands before the device, to watch its operations; nil watches nothing
 }
 
 // Request asks for a generation. Exactly one of Prompt, IDs and Segments is the
