@@ -36,10 +36,11 @@ const order = `
 	# What is wrong with an installation.
 	kernel < doctor;
 
-	# Random models of any size.
+	# Random models of any size, and how fast models and kernels are here.
 	engine < synth;
+	rig < bench;
 
-	kernel/lab, kernel/cell, doctor, synth < cli < deltafin;
+	kernel/lab, kernel/cell, doctor, synth, bench < cli < deltafin;
 
 	# For tests, with what they drive.
 	checkpoint < checkpoint/checkpointtest;
