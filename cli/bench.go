@@ -5,21 +5,25 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"deltafin/bench"
+	"deltafin/metal/cpu"
 )
 
 type benchCmd struct {
 	Decode  benchDecodeCmd  `cmd:"" help:"Measure generating: tokens a second after texts of some lengths."`
 	Prefill benchPrefillCmd `cmd:"" help:"Measure prompts: tokens a second at some lengths."`
+	Kernels benchKernelsCmd `cmd:"" help:"Measure the operations at K3's sizes against this machine's limits."`
 }
 
 func (benchCmd) Help() string {
 	return `Medians of some runs with the lowest and the highest; what is compared runs by turns. Examples:
 
     deltafin bench decode --runs 1 --tokens 4 --contexts 0
-    deltafin bench prefill --runs 1 --prompts 16 --ops`
+    deltafin bench prefill --runs 1 --prompts 16 --ops
+    deltafin bench kernels --runs 1 --op rmsnorm --rows 1`
 }
 
 // measuredFlags are those of decode and prefill.
@@ -111,6 +115,99 @@ func (c benchPrefillCmd) Run(p *process) error {
 		return err
 	}
 	return p.measure(o, bench.Prefill, c.JSON, "prompt", func(r bench.ModelResult) int { return r.Prompt })
+}
+
+type benchKernelsCmd struct {
+	Op      []string `placeholder:"NAME,…" help:"Operations: parts of their names as the table has them, such as 'matmul mx4' (default: all)."`
+	Level   []string `placeholder:"NAME,…" help:"Instruction sets (default: all that this CPU has)."`
+	Threads []int    `placeholder:"N,…" help:"Computing threads (default: 1 and one a CPU)."`
+	Rows    []int    `default:"1,4,16,64,512" help:"Rows at once."`
+	Runs    int      `default:"5" help:"Measurements of each."`
+	JSON    bool     `name:"json" help:"Print one JSON object: caches, limits, results."`
+}
+
+func (benchKernelsCmd) Help() string {
+	return `Weights come from memory: calls go through several matrices in turn, more than a cache holds. The
+share is of the least time that the machine's limits allow, which are measured first. A time with ~
+is of a part of the operation, in proportion. All of it takes some minutes. Examples:
+
+    deltafin bench kernels --runs 1 --op "matmul mx4 3072" --rows 1 --threads 1
+    deltafin bench kernels --runs 1 --op route --rows 1,16 --level portable --json`
+}
+
+func (c benchKernelsCmd) Run(p *process) error {
+	threads, err := threadCounts(c.Threads)
+	if err != nil {
+		return err
+	}
+	if err := checkRuns(c.Runs); err != nil {
+		return err
+	}
+	for _, n := range c.Rows {
+		if n < 1 || n > 4096 {
+			return usagef("--rows %d: expected 1 to 4096", n)
+		}
+	}
+	names := bench.Operations()
+	for _, asked := range c.Op {
+		if !slices.ContainsFunc(names, func(name string) bool { return bench.Matches(name, asked) }) {
+			return usagef("--op %s: expected a part of one of: %s", asked, strings.Join(names, "; "))
+		}
+	}
+	var levels []string
+	for _, asked := range c.Level {
+		at := slices.IndexFunc(cpu.Levels(), func(level string) bool { return strings.EqualFold(level, asked) })
+		if at < 0 {
+			return usagef("--level %s: expected one of this CPU's: %s", asked, strings.Join(cpu.Levels(), ", "))
+		}
+		levels = append(levels, cpu.Levels()[at])
+	}
+	ctx, stop := p.interruptible()
+	defer stop()
+	status := p.status()
+	report, err := bench.Kernels(ctx, bench.KernelOptions{
+		Ops: c.Op, Levels: levels, Threads: threads, Rows: c.Rows, Runs: c.Runs, Memory: availableMemory() / 2, Status: status.show,
+	})
+	status.clear()
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return p.printJSON(report)
+	}
+	p.kernels(report)
+	return nil
+}
+
+func (p *process) kernels(report *bench.KernelReport) {
+	t := p.table()
+	fmt.Fprint(t, "limit\tthreads\tGFLOP/s\tGB/s from L1\tL2\tL3\tDRAM\t\n")
+	for _, l := range report.Limits {
+		fmt.Fprintf(t, "%s\t%d\t%.1f\t", l.Level, l.Threads, l.GFLOPS)
+		for _, r := range l.Reads {
+			fmt.Fprintf(t, "%.1f\t", r.GBps)
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+	p.print("\n")
+	t = p.table()
+	fmt.Fprint(t, "level\tthreads\trows\tµs\tlow\thigh\tGFLOP/s\tGB/s\tshare\tof\t  operation\n")
+	for _, r := range report.Results {
+		part, flops, of := "", "", "FMA"
+		if r.Part < 1 {
+			part = "~"
+		}
+		if r.GFLOPS > 0 {
+			flops = fmt.Sprintf("%.1f", r.GFLOPS)
+		}
+		if r.Bound == "memory" {
+			of = r.From
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s%.1f\t%.1f\t%.1f\t%s\t%.1f\t%.1f %%\t%s\t  %s %s\n",
+			r.Level, r.Threads, r.Rows, part, 1e6*r.Seconds.Median, 1e6*r.Seconds.Low, 1e6*r.Seconds.High, flops, r.GBps, 100*r.Share, of, r.Op, r.Shape)
+	}
+	t.Flush()
 }
 
 // measure runs a measurement of a model and prints it; length is its column.

@@ -96,7 +96,7 @@ func ReadRate(level string, threads, size int, d time.Duration) float64 {
 	})
 }
 
-// rate runs the work of each thread until d has passed and returns what all of them
+// rate runs the work of each thread, once at least, until d has passed and returns what all of them
 // did a second.
 func rate(threads int, d time.Duration, work func(thread int) func() int) float64 {
 	var wg sync.WaitGroup
@@ -109,7 +109,7 @@ func rate(threads int, d time.Duration, work func(thread int) func() int) float6
 			defer runtime.UnlockOSThread()
 			<-start
 			n := 0
-			for began := time.Now(); time.Since(began) < d; {
+			for began := time.Now(); n == 0 || time.Since(began) < d; {
 				n += step()
 			}
 			total.Add(int64(n))
