@@ -124,7 +124,8 @@ func Matches(name, asked string) bool {
 
 // Kernels measures operations at K3's sizes. All levels and numbers of threads run one
 // operation by turns, o.Runs times. Weights are those of several matrices in turn, so
-// that they come from memory and not from a cache. The error is the context's.
+// that they come from memory and not from a cache. The error is the context's; the report then
+// has what was measured before.
 func Kernels(ctx context.Context, o KernelOptions) (*KernelReport, error) {
 	o.defaults()
 	report := &KernelReport{Caches: caches()}
@@ -141,7 +142,7 @@ func Kernels(ctx context.Context, o KernelOptions) (*KernelReport, error) {
 			report.Limits = append(report.Limits, limit)
 			engines = append(engines, &kernelEngine{device: cpu.Open(cpu.Options{Threads: threads, Level: level}), limit: limit})
 			if err := ctx.Err(); err != nil {
-				return nil, err
+				return report, err
 			}
 		}
 	}
@@ -162,7 +163,7 @@ func Kernels(ctx context.Context, o KernelOptions) (*KernelReport, error) {
 			}
 			results, err := o.measure(ctx, k, op, rows, engines, report.Caches)
 			if err != nil {
-				return nil, err
+				return report, err
 			}
 			report.Results = append(report.Results, results...)
 		}

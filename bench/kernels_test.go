@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"deltafin/metal"
@@ -38,9 +39,13 @@ func TestKernels(t *testing.T) {
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
-	o.Status = func(string) { cancel() }
-	if _, err := Kernels(ctx, o); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+	o.Ops, o.Status = []string{"route", "sigmoid 96"}, func(text string) {
+		if strings.HasPrefix(text, "Sigmoid") {
+			cancel()
+		}
+	}
+	if report, err := Kernels(ctx, o); !errors.Is(err, context.Canceled) || len(report.Results) != 2 {
+		t.Errorf("cancelled in the second operation: %+v, %v", report, err)
 	}
 }
 

@@ -91,7 +91,8 @@ func (o *ModelOptions) check(m rig.ModelInfo) error {
 }
 
 // Decode measures the tokens a second of generating, after texts of random tokens.
-// The error is rig.Open's, an *engine.LengthError or the context's.
+// The error is rig.Open's, an *engine.LengthError or the context's; with the last, the
+// report has what was measured before, or is nil.
 func Decode(ctx context.Context, o ModelOptions) (*ModelReport, error) {
 	return o.measure(ctx, func(r *rig.Rig, n int) (*measurement, error) {
 		text := r.Measure()
@@ -144,7 +145,7 @@ func (o *ModelOptions) measure(ctx context.Context, prepare func(r *rig.Rig, n i
 			if err != nil {
 				return nil, err
 			}
-			m.result.Threads, m.result.Runs = r.Info().Threads, o.Runs
+			m.result.Threads = r.Info().Threads
 			m.tokens, m.watched, m.times = tokens(n), e.times[i], new(Times)
 			all = append(all, m)
 		}
@@ -154,7 +155,7 @@ func (o *ModelOptions) measure(ctx context.Context, prepare func(r *rig.Rig, n i
 			o.status("run %d of %d: %d threads, %d tokens", i, o.Runs, m.result.Threads, max(m.result.Context, m.result.Prompt))
 			spent, err := m.run(ctx, m.watched.Reset)
 			if err != nil {
-				return nil, err
+				return o.report(info, all), err
 			}
 			if i > 0 { // the first is for the caches
 				m.rates = append(m.rates, float64(m.tokens)/spent.Seconds())
@@ -163,15 +164,26 @@ func (o *ModelOptions) measure(ctx context.Context, prepare func(r *rig.Rig, n i
 			}
 		}
 	}
+	return o.report(info, all), nil
+}
+
+// report is what was measured so far, and nil when that is nothing.
+func (o *ModelOptions) report(info rig.ModelInfo, all []*measurement) *ModelReport {
 	report := &ModelReport{Model: info.Name, Device: info.Device}
 	for _, m := range all {
-		m.result.TokensPerS = spreadOf(m.rates)
+		if len(m.rates) == 0 {
+			continue
+		}
+		m.result.TokensPerS, m.result.Runs = spreadOf(m.rates), len(m.rates)
 		if o.Ops {
 			m.result.Ops = m.times.List(m.total)
 		}
 		report.Results = append(report.Results, m.result)
 	}
-	return report, nil
+	if len(report.Results) == 0 {
+		return nil
+	}
+	return report
 }
 
 // randomIDs are n ordinary tokens, the same each time.

@@ -81,7 +81,16 @@ func TestModel(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	o.Tokens, o.Status = []int{4}, func(string) { cancel() }
-	if _, err := Prefill(ctx, o); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+	if report, err := Prefill(ctx, o); !errors.Is(err, context.Canceled) || report != nil {
+		t.Errorf("cancelled: %v, %v", report, err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	o.Status = func(text string) {
+		if strings.HasPrefix(text, "run 2") {
+			cancel()
+		}
+	}
+	if report, err := Prefill(ctx, o); !errors.Is(err, context.Canceled) || len(report.Results) != 2 || report.Results[1].Runs != 1 {
+		t.Errorf("cancelled in the second run: %+v, %v", report, err)
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -169,14 +170,14 @@ func (c benchKernelsCmd) Run(p *process) error {
 		Ops: c.Op, Levels: levels, Threads: threads, Rows: c.Rows, Runs: c.Runs, Memory: availableMemory() / 2, Status: status.show,
 	})
 	status.clear()
-	if err != nil {
+	if err != nil && (!errors.Is(err, context.Canceled) || report == nil) {
 		return err
 	}
 	if c.JSON {
-		return p.printJSON(report)
+		return errors.Join(err, p.printJSON(report))
 	}
 	p.kernels(report)
-	return nil
+	return err
 }
 
 func (p *process) kernels(report *bench.KernelReport) {
@@ -218,11 +219,11 @@ func (p *process) measure(o bench.ModelOptions, run func(context.Context, bench.
 	o.Status = status.show
 	report, err := run(ctx, o)
 	status.clear()
-	if err != nil {
+	if err != nil && (!errors.Is(err, context.Canceled) || report == nil) {
 		return err
 	}
 	if asJSON {
-		return p.printJSON(report)
+		return errors.Join(err, p.printJSON(report))
 	}
 	p.printf("%s, %s; tokens/s, the median of %d and the range\n\n", report.Model, report.Device, o.Runs)
 	t := p.table()
@@ -243,7 +244,7 @@ func (p *process) measure(o bench.ModelOptions, run func(context.Context, bench.
 		}
 		t.Flush()
 	}
-	return nil
+	return err
 }
 
 // table aligns columns to the right, but for a last one without a tab after it.
