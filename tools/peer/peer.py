@@ -129,20 +129,23 @@ def main():
     threads = [int(n) for n in a.threads.split(",")]
     load = os.getloadavg()[0]
     results = {}
-    for run in range(a.runs):
-        for n in threads:
-            for name, theirs, ours in TESTS:
-                say(f"run {run + 1} of {a.runs}: {name}, {n} threads")
-                mine, other = results.setdefault((n, name), ([], []))
-                mine.append(peer.ours(n, ours))
-                other.append(peer.theirs(n, theirs))
-    print(f"nano-k3, tokens/s: the median of {a.runs} runs by turns (lowest to highest); load {load:.1f} before, {os.getloadavg()[0]:.1f} after\n")
+    try:
+        for run in range(a.runs):
+            for n in threads:
+                for name, theirs, ours in TESTS:
+                    say(f"run {run + 1} of {a.runs}: {name}, {n} threads")
+                    pair = peer.ours(n, ours), peer.theirs(n, theirs)
+                    results.setdefault((n, name), []).append(pair)
+    except KeyboardInterrupt:
+        say("interrupted: what there is")
+    print(f"nano-k3, tokens/s: the median of {max(map(len, results.values()), default=0)} runs by turns (lowest to highest); load {load:.1f} before, {os.getloadavg()[0]:.1f} after\n")
     print(f"{'threads':>7}  {'':<15}{'deltafin':>22}{'llama.cpp, bf16':>22}{'ratio':>8}")
 
     def cell(values):
         return f"{statistics.median(values):.0f} ({min(values):.0f} to {max(values):.0f})"
 
-    for (n, name), (mine, other) in results.items():
+    for (n, name), pairs in results.items():
+        mine, other = zip(*pairs)
         print(f"{n:>7}  {name:<15}{cell(mine):>22}{cell(other):>22}{statistics.median(mine) / statistics.median(other):>8.2f}")
 
 
