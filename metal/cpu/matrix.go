@@ -30,9 +30,7 @@ func widen(dst []float32, w *metal.Matrix, r int) {
 	dst = dst[:w.Cols]
 	switch w.Format {
 	case metal.F32:
-		for i := range dst {
-			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-		}
+		f32s(dst, b)
 	case metal.BF16:
 		b = b[:2*len(dst)]
 		for i := range dst {
@@ -52,6 +50,23 @@ func widen(dst []float32, w *metal.Matrix, r int) {
 				out[2*i+1] = table[c>>4]
 			}
 		}
+	}
+}
+
+// widenPlain is widen.
+func (k *kernels) widenPlain(dst []float32, w *metal.Matrix, r int) {
+	if k.bf16Plain == nil || w.Format != metal.BF16 || w.Cols%pairs != 0 || w.Cols == 0 {
+		widen(dst, w, r)
+		return
+	}
+	_, data := dst[w.Cols-1], w.Data[2*r*w.Cols:2*(r+1)*w.Cols]
+	k.bf16Plain(&dst[0], &data[0], w.Cols)
+}
+
+// f32s reads little-endian floats.
+func f32s(dst []float32, b []byte) {
+	for i := range dst {
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 	}
 }
 

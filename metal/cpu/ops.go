@@ -9,21 +9,6 @@ func (q *queue) Embed(y metal.Buffer, table metal.Matrix, ids []int) {
 	})
 }
 
-func (q *queue) MatMul(y, x metal.Buffer, w metal.Matrix, n int) {
-	tasks, bounds := span(w.Rows, rowsPerTask(w.Rows, w.Cols*n))
-	q.each(tasks, n*w.Rows*w.Cols, func(i int) {
-		lo, hi := bounds(i)
-		q.d.kernels.matRows(y.F[lo:], w.Rows, &w, lo, hi, x.F, n, make([]float32, w.Cols))
-	})
-}
-
-// rowsPerTask cuts rows, each of cost multiply-adds, in tasks short enough to be
-// shared evenly and to end soon after a cancellation: a multiple of four rows.
-func rowsPerTask(rows, cost int) int {
-	const taskCost = 256 << 10
-	return (max(1, min((rows+7)/8, taskCost/max(cost, 1))) + 3) &^ 3
-}
-
 func (q *queue) RMSNorm(y, x, w metal.Buffer, n, dim int, eps float32) {
 	q.each(n, n*dim, func(i int) {
 		rmsNorm(y.F[i*dim:(i+1)*dim], x.F[i*dim:(i+1)*dim], w.F, eps)
