@@ -8,7 +8,11 @@ type kernels struct {
 	// The loops of matrix products: see asm/product.go, which writes them.
 	bf16Rows  func(y *float32, w *byte, stride int, x *float32, n, rows int)
 	mx4Rows   func(y *float32, w *byte, stride int, s *byte, scaleStride int, x *float32, n, rows int)
+	bf12Rows  func(y, acc *float32, w *byte, stride int, exponents *byte, x *float32, n, rows, flags int)
+	bf12Group int // the most rows of one call that keeps its lanes in acc
+	bf16Block func(acc *float32, w *byte, x *float32)
 	bf16Widen func(y *float32, w *byte, n int)
+	bf12Widen func(y *float32, w, exponents *byte, n int)
 	bf16Plain func(y *float32, w *byte, n int)
 	mx4Widen  func(y *float32, w, s *byte, n int)
 	unzip     func(y, x *float32, n int)

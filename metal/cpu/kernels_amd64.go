@@ -14,6 +14,17 @@ func bf16RowsAVX2(y *float32, w *byte, stride int, x *float32, n int, rows int)
 //go:noescape
 func bf16WidenAVX2(y *float32, w *byte, n int)
 
+// bf12RowsAVX2 is y[r] = dot(w[r], x) for BF12 rows, stride bytes apart. x is unzipped; n is a multiple of 32, rows of 4.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y. rows is then no more than a group's, 4 or 8.
+//
+//go:noescape
+func bf12RowsAVX2(y *float32, acc *float32, w *byte, stride int, exponents *byte, x *float32, n int, rows int, flags int)
+
+// bf12WidenAVX2 widens n BF12 weights, unzipped, with the exponents at s. n is a multiple of 32.
+//
+//go:noescape
+func bf12WidenAVX2(y *float32, w *byte, s *byte, n int)
+
 // mx4RowsAVX2 is y[r] = dot(w[r], x) for MXFP4 rows, stride bytes apart, and their scales. x is unzipped; n is a multiple of 32, rows of 4.
 //
 //go:noescape
@@ -23,6 +34,11 @@ func mx4RowsAVX2(y *float32, w *byte, stride int, s *byte, scaleStride int, x *f
 //
 //go:noescape
 func mx4WidenAVX2(y *float32, w *byte, s *byte, n int)
+
+// bf16BlockAVX2 adds 32 BF16 weights' products with x, unzipped, to a row's 16 lanes.
+//
+//go:noescape
+func bf16BlockAVX2(acc *float32, w *byte, x *float32)
 
 // bf16PlainAVX2 widens n BF16 weights in order. n is a multiple of 32.
 //
@@ -82,6 +98,17 @@ func bf16RowsAVX512(y *float32, w *byte, stride int, x *float32, n int, rows int
 //go:noescape
 func bf16WidenAVX512(y *float32, w *byte, n int)
 
+// bf12RowsAVX512 is y[r] = dot(w[r], x) for BF12 rows, stride bytes apart. x is unzipped; n is a multiple of 32, rows of 4.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y. rows is then no more than a group's, 4 or 8.
+//
+//go:noescape
+func bf12RowsAVX512(y *float32, acc *float32, w *byte, stride int, exponents *byte, x *float32, n int, rows int, flags int)
+
+// bf12WidenAVX512 widens n BF12 weights, unzipped, with the exponents at s. n is a multiple of 32.
+//
+//go:noescape
+func bf12WidenAVX512(y *float32, w *byte, s *byte, n int)
+
 // mx4RowsAVX512 is y[r] = dot(w[r], x) for MXFP4 rows, stride bytes apart, and their scales. x is unzipped; n is a multiple of 32, rows of 4.
 //
 //go:noescape
@@ -91,6 +118,11 @@ func mx4RowsAVX512(y *float32, w *byte, stride int, s *byte, scaleStride int, x 
 //
 //go:noescape
 func mx4WidenAVX512(y *float32, w *byte, s *byte, n int)
+
+// bf16BlockAVX512 adds 32 BF16 weights' products with x, unzipped, to a row's 16 lanes.
+//
+//go:noescape
+func bf16BlockAVX512(acc *float32, w *byte, x *float32)
 
 // bf16PlainAVX512 widens n BF16 weights in order. n is a multiple of 32.
 //

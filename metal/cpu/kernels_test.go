@@ -36,13 +36,17 @@ func TestLevels(t *testing.T) {
 				if r.IntN(3) > 0 {
 					cols = (cols + 31) &^ 31
 				}
-				w := metal.Matrix{Format: metal.Format(r.IntN(3)), Rows: rows, Cols: cols}
+				w := metal.Matrix{Format: metal.Format(r.IntN(4)), Rows: rows, Cols: cols}
 				if w.Format == metal.MX4 {
 					w.Cols = (cols + 31) &^ 31
 					w.Scales = make([]byte, rows*w.Cols/32)
 					for i := range w.Scales {
 						w.Scales[i] = byte(r.IntN(190)) // 0, the subnormal scale, too
 					}
+				}
+				packed := w.Format == metal.BF12
+				if packed {
+					w.Format, w.Cols = metal.BF16, (cols+31)&^31
 				}
 				size := rows * w.Format.RowBytes(w.Cols)
 				w.Data = make([]byte, size+8)[r.IntN(8):][:size]
@@ -55,6 +59,10 @@ func TestLevels(t *testing.T) {
 				}
 				for i := 0; w.Format == metal.F32 && i+3 < size; i += 4 {
 					binary.LittleEndian.PutUint32(w.Data[i:], math.Float32bits(values[i]))
+				}
+				if packed {
+					w.Format = metal.BF12
+					w.Data, w.Scales = metal.PackBF12(rows, w.Cols, w.Data)
 				}
 				lo := r.IntN(rows)
 				hi := lo + 1 + r.IntN(rows-lo)

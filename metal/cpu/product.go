@@ -54,7 +54,7 @@ func (k *kernels) product(y []float32, yStride int, w *metal.Matrix, lo, hi int,
 	if whole > 0 {
 		_, _ = y[(n-1)*yStride+whole-1], x[n*w.Cols-1]
 		if n <= few && w.Format != metal.F32 {
-			k.productFew(y, yStride, w, lo, whole, x, n)
+			k.productFew(y, yStride, w, lo, whole, x, n, s)
 		} else {
 			k.productMany(y, yStride, w, lo, whole, x, n, s)
 		}
@@ -73,7 +73,7 @@ func (k *kernels) product(y []float32, yStride int, w *metal.Matrix, lo, hi int,
 }
 
 // productFew is rows lo … lo+rows-1, a multiple of four, one input after the other.
-func (k *kernels) productFew(y []float32, yStride int, w *metal.Matrix, lo, rows int, x []float32, n int) {
+func (k *kernels) productFew(y []float32, yStride int, w *metal.Matrix, lo, rows int, x []float32, n int, s *scratch) {
 	cols, size := w.Cols, w.Format.RowBytes(w.Cols)
 	step := rows
 	if n > 1 {
@@ -84,14 +84,80 @@ func (k *kernels) productFew(y []float32, yStride int, w *metal.Matrix, lo, rows
 		data := w.Data[(lo+r)*size : (lo+r+step)*size]
 		for i := range n {
 			out, in := &y[i*yStride+r], &x[i*cols]
-			if w.Format == metal.BF16 {
+			switch w.Format {
+			case metal.BF16:
 				k.bf16Rows(out, &data[0], size, in, cols, step)
-				continue
+			case metal.BF12:
+				k.productBF12(y[i*yStride+r:], w, lo+r, step, x[i*cols:(i+1)*cols], s)
+			case metal.MX4:
+				groups := cols / metal.MX4Group
+				scales := w.Scales[(lo+r)*groups : (lo+r+step)*groups]
+				k.mx4Rows(out, &data[0], size, &scales[0], groups, in, cols, step)
 			}
-			groups := cols / metal.MX4Group
-			scales := w.Scales[(lo+r)*groups : (lo+r+step)*groups]
-			k.mx4Rows(out, &data[0], size, &scales[0], groups, in, cols, step)
 		}
+	}
+}
+
+// productBF12 is rows lo … lo+rows-1, a multiple of four, for one input. Where a row keeps a
+// block aside, its group of rows stops, and that row alone takes the block's BF16.
+func (k *kernels) productBF12(y []float32, w *metal.Matrix, lo, rows int, x []float32, s *scratch) {
+	aside := w.Aside()
+	size, exponents := w.Format.RowBytes(w.Cols), &w.Scales[0]
+	blocks := w.Cols / pairs
+	acc := s.floats(k.bf12Group * lanes)
+	defer s.release(acc)
+	for r := 0; r < rows; {
+		// As many rows as have nothing aside in one call.
+		n := 0
+		for r+n < rows && aside.None(lo+r+n, min(4, rows-r-n)) {
+			n += 4
+		}
+		if n > 0 {
+			k.bf12Rows(&y[r], &acc[0], &w.Data[(lo+r)*size : (lo+r+n)*size][0], size, exponents, &x[0], w.Cols, n, tileFold)
+			r += n
+			continue
+		}
+		n = min(k.bf12Group, rows-r)
+		data := w.Data[(lo+r)*size : (lo+r+n)*size]
+		var next, end [8]int // of each row's blocks aside
+		for j := range n {
+			next[j], end[j] = aside.Row(lo + r + j)
+		}
+		for at, flags := 0, 0; ; flags = tileContinue {
+			stop := blocks
+			for j := range n {
+				if next[j] < end[j] {
+					stop = min(stop, aside.Block(next[j]))
+				}
+			}
+			if stop == blocks {
+				if at < blocks || flags == 0 {
+					k.bf12Rows(&y[r], &acc[0], &data[at*metal.BF12BlockBytes], size, exponents, &x[at*pairs], (blocks-at)*pairs, n, flags|tileFold)
+				} else {
+					k.bf12Rows(&y[r], &acc[0], &data[0], size, exponents, &x[0], 0, n, flags|tileFold)
+				}
+				break
+			}
+			if stop > at || flags == 0 {
+				k.bf12Rows(&y[r], &acc[0], &data[at*metal.BF12BlockBytes], size, exponents, &x[at*pairs], (stop-at)*pairs, n, flags)
+			}
+			var kept [8][lanes]float32
+			for j := range n {
+				if next[j] < end[j] && aside.Block(next[j]) == stop {
+					copy(kept[j][:], acc[j*lanes:])
+				}
+			}
+			k.bf12Rows(&y[r], &acc[0], &data[stop*metal.BF12BlockBytes], size, exponents, &x[stop*pairs], pairs, n, tileContinue)
+			for j := range n {
+				if next[j] < end[j] && aside.Block(next[j]) == stop {
+					copy(acc[j*lanes:(j+1)*lanes], kept[j][:])
+					k.bf16Block(&acc[j*lanes], &aside.BF16(next[j])[0], &x[stop*pairs])
+					next[j]++
+				}
+			}
+			at = stop + 1
+		}
+		r += n
 	}
 }
 
@@ -162,6 +228,15 @@ func (k *kernels) widenPart(y []float32, w *metal.Matrix, r, from, to int) {
 		}
 	case metal.BF16:
 		k.bf16Widen(&y[0], &data[0], len(y))
+	case metal.BF12:
+		k.bf12Widen(&y[0], &data[0], &w.Scales[0], len(y))
+		aside := w.Aside()
+		lo, hi := aside.Row(r)
+		for i := lo; i < hi; i++ {
+			if at := aside.Block(i)*pairs - from; at >= 0 && at < len(y) {
+				k.bf16Widen(&y[at], &aside.BF16(i)[0], pairs)
+			}
+		}
 	case metal.MX4:
 		groups := w.Cols / metal.MX4Group
 		k.mx4Widen(&y[0], &data[0], &w.Scales[r*groups+from/metal.MX4Group], len(y))

@@ -16,6 +16,8 @@ import (
 type tables struct {
 	e2m1          operand.Mem // the value of each code
 	topHalf, sign operand.Mem // masks of a dword
+	signMantissa  operand.Mem // of BF16, as a dword
+	nibble        operand.Mem // the lower half of each byte
 	odd           operand.Mem // the odd dwords of two registers, for VPERMT2PS
 	even          operand.Mem
 	pick          operand.Mem // lanes 0, 4, 8, 12
@@ -39,12 +41,14 @@ func (g *gen) tables() tables {
 		even, odd = append(even, 2*i), append(odd, 2*i+1)
 	}
 	return tables{
-		e2m1:    table("e2m1", codes),
-		topHalf: table("topHalf", []uint32{0xffff0000}),
-		sign:    table("sign", []uint32{1 << 31}),
-		even:    table("evenDwords", even),
-		odd:     table("oddDwords", odd),
-		pick:    table("everyFourth", []uint32{0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12}),
+		e2m1:         table("e2m1", codes),
+		topHalf:      table("topHalf", []uint32{0xffff0000}),
+		sign:         table("sign", []uint32{1 << 31}),
+		signMantissa: table("signMantissa", []uint32{0x807f0000}),
+		nibble:       table("nibbles", []uint32{0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f}),
+		even:         table("evenDwords", even),
+		odd:          table("oddDwords", odd),
+		pick:         table("everyFourth", []uint32{0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12}),
 	}
 }
 
@@ -165,7 +169,12 @@ func (g *gen) begin(name, signature, doc string) string {
 func (g *gen) rows(format string) {
 	signature := "func(y *float32, w *byte, stride int, x *float32, n, rows int)"
 	doc := "is y[r] = dot(w[r], x) for BF16 rows, stride bytes apart. x is unzipped; n is a multiple of 32, rows of 4."
-	if format == "mx4" {
+	switch format {
+	case "bf12":
+		signature = "func(y, acc *float32, w *byte, stride int, exponents *byte, x *float32, n, rows, flags int)"
+		doc = "is y[r] = dot(w[r], x) for BF12 rows, stride bytes apart. x is unzipped; n is a multiple of 32, rows of 4.\n" +
+			"By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y. rows is then no more than a group's, 4 or 8."
+	case "mx4":
 		signature = "func(y *float32, w *byte, stride int, s *byte, scaleStride int, x *float32, n, rows int)"
 		doc = "is y[r] = dot(w[r], x) for MXFP4 rows, stride bytes apart, and their scales. x is unzipped; n is a multiple of 32, rows of 4."
 	}
@@ -177,15 +186,20 @@ func (g *gen) rows(format string) {
 	var scale, scaleStride reg.Register
 	var unpack unpacker
 	size, parts := 64, g.isa.parts()
-	if format == "mx4" {
+	var acc0, flags operand.Op
+	switch format {
+	case "mx4":
 		scale = g.Load(g.Param("s"), g.GP64())
 		scaleStride = g.Load(g.Param("scaleStride"), g.GP64())
 		unpack, size = g.unpackMX4(), 16
-	} else {
+	case "bf12":
+		acc0, flags = g.Load(g.Param("acc"), g.GP64()), g.param("flags")
+		unpack, size = g.unpackBF12(g.Load(g.Param("exponents"), g.GP64())), 48
+	default:
 		unpack = g.unpackBF16()
 	}
 	sizes := []int{4}
-	if g.isa.wide == 16 && format == "bf16" {
+	if g.isa.wide == 16 && format != "mx4" {
 		sizes = []int{8, 4} // more sums in flight
 	}
 	for _, count := range sizes {
@@ -199,6 +213,17 @@ func (g *gen) rows(format string) {
 			for _, a := range acc[r] {
 				g.zero(a)
 			}
+		}
+		kept := func(r, p int) operand.Mem { return at(acc0.(reg.Register), 4*(r*16+p*g.isa.wide)) }
+		if flags != nil {
+			g.TESTQ(operand.U32(1), flags)
+			g.JE(operand.LabelRef(group + "Start"))
+			for r := range acc {
+				for p, a := range acc[r] {
+					g.VMOVUPS(kept(r, p), a)
+				}
+			}
+			g.Label(group + "Start")
 		}
 		var halves [2]pointers
 		for h := range count / 4 {
@@ -218,7 +243,7 @@ func (g *gen) rows(format string) {
 		x, n := g.Load(g.Param("x"), g.GP64()), g.Load(g.Param("n"), g.GP64())
 		g.loop(group+"Columns", n, func() {
 			var even, odd []reg.VecVirtual
-			if format == "bf16" { // its unpacking leaves room to keep x
+			if format == "bf16" || g.isa.wide == 16 && format == "bf12" { // there is room to keep x
 				for p := range parts {
 					e, o := g.reg(), g.reg()
 					g.VMOVUPS(at(x, 4*p*g.isa.wide), e)
@@ -250,6 +275,17 @@ func (g *gen) rows(format string) {
 			g.ADDQ(operand.U8(128), x)
 			g.SUBQ(operand.U8(32), n)
 		})
+		if flags != nil {
+			g.TESTQ(operand.U32(2), flags)
+			g.JNE(operand.LabelRef(group + "Fold"))
+			for r := range acc {
+				for p, a := range acc[r] {
+					g.VMOVUPS(a, kept(r, p))
+				}
+			}
+			g.JMP(operand.LabelRef(label + "Return"))
+			g.Label(group + "Fold")
+		}
 		for h := range count / 4 {
 			var four [4]reg.VecVirtual
 			for r := range four {
@@ -273,8 +309,18 @@ func (g *gen) rows(format string) {
 		g.JMP(operand.LabelRef(group + "Rows"))
 		g.Label(group + "RowsDone")
 	}
+	g.Label(label + "Return")
 	g.VZEROUPPER()
 	g.RET()
+}
+
+// param is a parameter where it lies, for those that need no register.
+func (g *gen) param(name string) operand.Mem {
+	p, err := g.Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	return p.Addr
 }
 
 // unpacker widens 32 weights and gives them a register at a time, even ones and odd ones.
@@ -350,11 +396,86 @@ func (g *gen) unpackMX4() unpacker {
 	}
 }
 
+// unpackBF12 puts 32 weights together: sign and mantissa come from a byte, spread so
+// that the sign fills the exponent's place, and the exponent from its table.
+func (g *gen) unpackBF12(exponents reg.Register) unpacker {
+	keep := g.broadcast(g.t.signMantissa)
+	if g.isa.wide == 16 {
+		table := g.ZMM()
+		g.VPMOVZXBD(at(exponents, 0), table)
+		g.VPSLLD(operand.U8(23), table, table)
+		return func(source, _ operand.Mem, use func(p int, even, odd reg.VecVirtual)) {
+			moved := func(by int) operand.Mem { m := source; m.Disp += by; return m }
+			codes, high := g.ZMM(), g.ZMM()
+			g.VPMOVZXBD(moved(32), codes)
+			g.VPSRLD(operand.U8(4), codes, high)
+			weights := func(code reg.VecVirtual, from operand.Mem) reg.VecVirtual {
+				v, e := g.ZMM(), g.ZMM()
+				g.VPMOVSXBD(from, v)
+				g.VPSLLD(operand.U8(16), v, v)
+				g.VPERMD(table, code, e)                   // by the lower 4 bits
+				g.VPTERNLOGD(operand.U8(0xf8), keep, v, e) // e OR v AND keep
+				return e
+			}
+			use(0, weights(codes, source), weights(high, moved(16)))
+		}
+	}
+	table, nibble := g.XMM(), g.XMM()
+	g.VMOVDQU(at(exponents, 0), table)
+	g.VMOVDQU(g.t.nibble, nibble)
+	return func(source, _ operand.Mem, use func(p int, even, odd reg.VecVirtual)) {
+		moved := func(by int) operand.Mem { m := source; m.Disp += by; return m }
+		even, odd := g.XMM(), g.XMM()
+		g.VMOVDQU(moved(32), even)
+		g.VPSRLW(operand.U8(4), even, odd)
+		g.VPAND(nibble, even, even)
+		g.VPAND(nibble, odd, odd)
+		g.VPSHUFB(even, table, even)
+		g.VPSHUFB(odd, table, odd)
+		for p := range 2 {
+			weights := func(e reg.VecVirtual, by int) reg.VecVirtual {
+				v, x := g.YMM(), g.YMM()
+				g.VPMOVSXBD(moved(by+8*p), v)
+				g.VPSLLD(operand.U8(16), v, v)
+				g.VPAND(keep, v, v)
+				g.VPMOVZXBD(e, x)
+				g.VPSLLD(operand.U8(23), x, x)
+				g.VPOR(x, v, v)
+				return v
+			}
+			use(p, weights(even, 0), weights(odd, 16))
+			if p == 0 {
+				g.VPSRLDQ(operand.U8(8), even, even)
+				g.VPSRLDQ(operand.U8(8), odd, odd)
+			}
+		}
+	}
+}
+
+// block is one block of BF16 weights more for one row's lanes.
+func (g *gen) block() {
+	g.function("bf16Block", "func(acc *float32, w *byte, x *float32)", "adds 32 BF16 weights' products with x, unzipped, to a row's 16 lanes.")
+	acc, w, x := g.Load(g.Param("acc"), g.GP64()), g.Load(g.Param("w"), g.GP64()), g.Load(g.Param("x"), g.GP64())
+	g.unpackBF16()(at(w, 0), operand.Mem{}, func(p int, even, odd reg.VecVirtual) {
+		v := g.reg()
+		g.VMOVUPS(at(acc, 4*p*g.isa.wide), v)
+		g.VFMADD231PS(at(x, 4*p*g.isa.wide), even, v)
+		g.VFMADD231PS(at(x, 64+4*p*g.isa.wide), odd, v)
+		g.VMOVUPS(v, at(acc, 4*p*g.isa.wide))
+	})
+	g.VZEROUPPER()
+	g.RET()
+}
+
 // widen writes n weights as floats, unzipped.
 func (g *gen) widen(format string) {
 	signature := "func(y *float32, w *byte, n int)"
 	doc := "widens n BF16 weights, unzipped. n is a multiple of 32."
-	if format == "mx4" {
+	switch format {
+	case "bf12":
+		signature = "func(y *float32, w *byte, s *byte, n int)"
+		doc = "widens n BF12 weights, unzipped, with the exponents at s. n is a multiple of 32."
+	case "mx4":
 		signature = "func(y *float32, w *byte, s *byte, n int)"
 		doc = "widens n MXFP4 weights, unzipped. n is a multiple of 32."
 	}
@@ -362,13 +483,18 @@ func (g *gen) widen(format string) {
 	label := format + "Widen" + g.isa.suffix
 	y, w := g.Load(g.Param("y"), g.GP64()), g.Load(g.Param("w"), g.GP64())
 	n := g.Load(g.Param("n"), g.GP64())
-	var s operand.Mem
-	size, unpack := 64, g.unpackBF16
-	if format == "mx4" {
+	var s operand.Mem // of the next scale
+	var get unpacker
+	size := 64
+	switch format {
+	case "mx4":
 		s = at(g.Load(g.Param("s"), g.GP64()), 0)
-		size, unpack = 16, g.unpackMX4
+		get, size = g.unpackMX4(), 16
+	case "bf12":
+		get, size = g.unpackBF12(g.Load(g.Param("s"), g.GP64())), 48
+	default:
+		get = g.unpackBF16()
 	}
-	get := unpack()
 	g.loop(label+"Loop", n, func() {
 		get(at(w, 0), s, func(p int, even, odd reg.VecVirtual) {
 			g.VMOVUPS(even, at(y, 4*p*g.isa.wide))
@@ -461,19 +587,10 @@ func (g *gen) tile(xs int) {
 	acc := g.Load(g.Param("acc"), g.GP64())
 	wStride := g.Load(g.Param("wStride"), g.GP64())
 	xStride := g.Load(g.Param("xStride"), g.GP64())
-	groups, err := g.Param("groups").Resolve()
-	if err != nil {
-		panic(err)
-	}
-	left := groups.Addr // counted down in its own place: no register to spare
-	flags, err := g.Param("flags").Resolve()
-	if err != nil {
-		panic(err)
-	}
-	wRows, err := g.Param("w").Resolve()
-	if err != nil {
-		panic(err)
-	}
+	groups := g.param("groups")
+	left := groups // counted down in its own place: no register to spare
+	flags := g.param("flags")
+	wRows := g.param("w")
 	step := 4 * g.isa.wide
 	slot := func(i, r, half int) operand.Mem { return at(acc, ((i*4+r)*16+half*8)*4) }
 	g.loop(label+"Groups", left, func() {
@@ -485,7 +602,7 @@ func (g *gen) tile(xs int) {
 					sums[i][r] = g.reg()
 				}
 			}
-			g.TESTQ(operand.U32(1), flags.Addr)
+			g.TESTQ(operand.U32(1), flags)
 			g.JNE(operand.LabelRef(part + "Continue"))
 			for i := range sums {
 				for _, v := range sums[i] {
@@ -501,7 +618,7 @@ func (g *gen) tile(xs int) {
 			}
 			g.Label(part + "Start")
 			wBase := g.GP64()
-			g.MOVQ(wRows.Addr, wBase)
+			g.MOVQ(wRows, wBase)
 			w := g.pointers(wBase, wStride, 4)
 			x := g.pointers(g.Load(g.Param("x"), g.GP64()), xStride, xs)
 			n := g.Load(g.Param("n"), g.GP64())
@@ -539,7 +656,7 @@ func (g *gen) tile(xs int) {
 			})
 			last := half == g.isa.parts()-1
 			if last {
-				g.TESTQ(operand.U32(2), flags.Addr)
+				g.TESTQ(operand.U32(2), flags)
 				g.JNE(operand.LabelRef(label + "Fold"))
 			}
 			for i := range sums {
@@ -568,11 +685,11 @@ func (g *gen) tile(xs int) {
 			g.Label(label + "Next")
 		}
 		next := g.GP64()
-		g.MOVQ(wRows.Addr, next)
+		g.MOVQ(wRows, next)
 		g.LEAQ(operand.Mem{Base: next, Index: wStride, Scale: 4}, next)
-		g.MOVQ(next, wRows.Addr)
+		g.MOVQ(next, wRows)
 		g.ADDQ(operand.U8(16), y)
-		g.CMPQ(flags.Addr, operand.U8(2))
+		g.CMPQ(flags, operand.U8(2))
 		g.JE(operand.LabelRef(label + "Same"))
 		g.ADDQ(imm(4*xs*16*4), acc)
 		g.Label(label + "Same")
@@ -592,14 +709,11 @@ func (g *gen) mix(qs int) {
 	pStride := g.Load(g.Param("pStride"), g.GP64())
 	c := g.Load(g.Param("c"), g.GP64())
 	cStride := g.Load(g.Param("cStride"), g.GP64())
-	left, err := g.Param("width").Resolve()
-	if err != nil {
-		panic(err)
-	}
+	left := g.param("width")
 	for _, floats := range []int{4 * g.isa.wide, 16} {
 		group := fmt.Sprintf("%s%d", label, floats)
 		g.Label(group + "Width")
-		g.CMPQ(left.Addr, imm(floats))
+		g.CMPQ(left, imm(floats))
 		g.JL(operand.LabelRef(group + "WidthDone"))
 		sums := make([][]reg.VecVirtual, qs)
 		for q := range sums {
@@ -651,7 +765,7 @@ func (g *gen) mix(qs int) {
 		}
 		g.advance(y, 4*floats)
 		g.ADDQ(imm(4*floats), c)
-		g.SUBQ(imm(floats), left.Addr)
+		g.SUBQ(imm(floats), left)
 		g.JMP(operand.LabelRef(group + "Width"))
 		g.Label(group + "WidthDone")
 	}
@@ -661,10 +775,11 @@ func (g *gen) mix(qs int) {
 
 // products writes them all.
 func (g *gen) products() {
-	for _, format := range []string{"bf16", "mx4"} {
+	for _, format := range []string{"bf16", "bf12", "mx4"} {
 		g.rows(format)
 		g.widen(format)
 	}
+	g.block()
 	g.plain()
 	g.unzip()
 	for i := range g.isa.tall() {
