@@ -13,7 +13,6 @@ type kernels struct {
 	bf16Block func(acc *float32, w *byte, x *float32)
 	bf16Widen func(y *float32, w *byte, n int)
 	bf12Widen func(y *float32, w, exponents *byte, n int)
-	bf16Plain func(y *float32, w *byte, n int)
 	mx4Widen  func(y *float32, w, s *byte, n int)
 	unzip     func(y, x *float32, n int)
 	tile      []tileFunc // by the number of rows of x, from one

@@ -40,11 +40,6 @@ func mx4WidenAVX2(y *float32, w *byte, s *byte, n int)
 //go:noescape
 func bf16BlockAVX2(acc *float32, w *byte, x *float32)
 
-// bf16PlainAVX2 widens n BF16 weights in order. n is a multiple of 32.
-//
-//go:noescape
-func bf16PlainAVX2(y *float32, w *byte, n int)
-
 // unzipAVX2 copies n floats, the even ones of each 32 before the odd ones. n is a multiple of 32.
 //
 //go:noescape
@@ -123,11 +118,6 @@ func mx4WidenAVX512(y *float32, w *byte, s *byte, n int)
 //
 //go:noescape
 func bf16BlockAVX512(acc *float32, w *byte, x *float32)
-
-// bf16PlainAVX512 widens n BF16 weights in order. n is a multiple of 32.
-//
-//go:noescape
-func bf16PlainAVX512(y *float32, w *byte, n int)
 
 // unzipAVX512 copies n floats, the even ones of each 32 before the odd ones. n is a multiple of 32.
 //

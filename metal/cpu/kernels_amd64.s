@@ -826,37 +826,6 @@ TEXT ·bf16BlockAVX2(SB), NOSPLIT, $0-24
 	VZEROUPPER
 	RET
 
-// func bf16PlainAVX2(y *float32, w *byte, n int)
-// Requires: AVX, AVX2
-TEXT ·bf16PlainAVX2(SB), NOSPLIT, $0-24
-	MOVQ y+0(FP), AX
-	MOVQ w+8(FP), CX
-	MOVQ n+16(FP), DX
-
-bf16PlainAVX2Loop:
-	CMPQ      DX, $0x00
-	JE        bf16PlainAVX2LoopDone
-	VPMOVZXWD (CX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VMOVUPS   Y0, (AX)
-	VPMOVZXWD 16(CX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VMOVUPS   Y0, 32(AX)
-	VPMOVZXWD 32(CX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VMOVUPS   Y0, 64(AX)
-	VPMOVZXWD 48(CX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VMOVUPS   Y0, 96(AX)
-	ADDQ      $0x40, CX
-	ADDQ      $0x80, AX
-	SUBQ      $0x20, DX
-	JMP       bf16PlainAVX2Loop
-
-bf16PlainAVX2LoopDone:
-	VZEROUPPER
-	RET
-
 // func unzipAVX2(y *float32, x *float32, n int)
 // Requires: AVX, AVX2
 TEXT ·unzipAVX2(SB), NOSPLIT, $0-24
@@ -2566,31 +2535,6 @@ TEXT ·bf16BlockAVX512(SB), NOSPLIT, $0-24
 	VFMADD231PS  (DX), Z1, Z2
 	VFMADD231PS  64(DX), Z0, Z2
 	VMOVUPS      Z2, (AX)
-	VZEROUPPER
-	RET
-
-// func bf16PlainAVX512(y *float32, w *byte, n int)
-// Requires: AVX, AVX512F
-TEXT ·bf16PlainAVX512(SB), NOSPLIT, $0-24
-	MOVQ y+0(FP), AX
-	MOVQ w+8(FP), CX
-	MOVQ n+16(FP), DX
-
-bf16PlainAVX512Loop:
-	CMPQ      DX, $0x00
-	JE        bf16PlainAVX512LoopDone
-	VPMOVZXWD (CX), Z0
-	VPSLLD    $0x10, Z0, Z0
-	VMOVUPS   Z0, (AX)
-	VPMOVZXWD 32(CX), Z0
-	VPSLLD    $0x10, Z0, Z0
-	VMOVUPS   Z0, 64(AX)
-	ADDQ      $0x40, CX
-	ADDQ      $0x80, AX
-	SUBQ      $0x20, DX
-	JMP       bf16PlainAVX512Loop
-
-bf16PlainAVX512LoopDone:
 	VZEROUPPER
 	RET
 

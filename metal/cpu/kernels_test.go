@@ -78,11 +78,14 @@ func TestLevels(t *testing.T) {
 				k.unzipRows(got, x, w.Cols, n)
 				portable.unzipRows(want, x, w.Cols, n)
 				same(t, got, want)
-				if w.Cols > 0 {
-					k.widenPlain(got, &w, lo)
-					widen(want, &w, lo)
-					same(t, got, want)
-				}
+				got = random((hi-lo)*w.Cols + 9)
+				want = append(want[:0], got...)
+				k.widenRows(got, &w, lo, hi, new(scratch))
+				portable.widenRows(want, &w, lo, hi, new(scratch))
+				same(t, got, want)
+				zip(got[:w.Cols], want)
+				widen(want, &w, lo)
+				same(t, got[:w.Cols], want[:w.Cols])
 
 				y, a := random(cols), random(1)[0]
 				z := append([]float32(nil), y...)

@@ -60,16 +60,6 @@ func widen(dst []float32, w *metal.Matrix, r int) {
 	}
 }
 
-// widenPlain is widen.
-func (k *kernels) widenPlain(dst []float32, w *metal.Matrix, r int) {
-	if k.bf16Plain == nil || w.Format != metal.BF16 || w.Cols%pairs != 0 || w.Cols == 0 {
-		widen(dst, w, r)
-		return
-	}
-	_, data := dst[w.Cols-1], w.Data[2*r*w.Cols:2*(r+1)*w.Cols]
-	k.bf16Plain(&dst[0], &data[0], w.Cols)
-}
-
 // f32s reads little-endian floats.
 func f32s(dst []float32, b []byte) {
 	for i := range dst {

@@ -93,18 +93,17 @@ func (m *mla) do(q *queue, phase func(*mla, int, *scratch), parts, cost int) {
 
 // fold folds the keys' half of kv_b into the queries of head h.
 func (m *mla) fold(h int, s *scratch) {
-	head, stride := m.Nope+m.Rope, m.Heads*m.width
-	c := s.floats(m.Nope * m.KVRank)
-	for j := range m.Nope {
-		m.k.widenPlain(c[j*m.KVRank:(j+1)*m.KVRank], &m.kvB, h*(m.Nope+m.V)+j)
-	}
+	head, keys := m.Nope+m.Rope, h*(m.Nope+m.V)
+	// A sum of rows may be taken in any order of columns: here in that of matrix products.
+	c, sums := s.floats(m.Nope*m.KVRank), s.floats(m.n*m.KVRank)
+	m.k.widenRows(c, &m.kvB, keys, keys+m.Nope, s)
+	clear(sums)
+	m.k.mixes(sums, m.KVRank, m.q[h*head:], m.Heads*head, m.n, c, m.KVRank, m.Nope, m.KVRank)
 	for i := range m.n {
-		query := m.q[(i*m.Heads+h)*head:][:head]
-		folded := m.folded[i*stride+h*m.width:][:m.width]
-		clear(folded[:m.KVRank])
-		copy(folded[m.KVRank:], query[m.Nope:])
+		folded := m.folded[(i*m.Heads+h)*m.width:][:m.width]
+		zip(folded[:m.KVRank], sums[i*m.KVRank:])
+		copy(folded[m.KVRank:], m.q[(i*m.Heads+h)*head+m.Nope:])
 	}
-	m.k.mixes(m.folded[h*m.width:], stride, m.q[h*head:], m.Heads*head, m.n, c, m.KVRank, m.Nope, m.KVRank)
 }
 
 // blockFloats is the size of a block's sum for one row and head: the weighted latents,

@@ -22,7 +22,20 @@ func unzip(y, x []float32) {
 	copy(y[whole:], x[whole:])
 }
 
-// unzip is the definition's for n rows of cols floats.
+// zip is unzip's inverse, for len(y) floats.
+func zip(y, x []float32) {
+	x = x[:len(y)]
+	whole := len(y) &^ (pairs - 1)
+	for b := 0; b < whole; b += pairs {
+		in, out := x[b:b+pairs], y[b:b+pairs]
+		for i := range pairs / 2 {
+			out[2*i], out[2*i+1] = in[i], in[pairs/2+i]
+		}
+	}
+	copy(y[whole:], x[whole:])
+}
+
+// unzipRows is unzip for n rows of cols floats.
 func (k *kernels) unzipRows(y, x []float32, cols, n int) {
 	if k.unzip != nil && cols%pairs == 0 && cols*n > 0 {
 		_, _ = y[n*cols-1], x[n*cols-1]
@@ -62,12 +75,11 @@ func (k *kernels) product(y []float32, yStride int, w *metal.Matrix, lo, hi int,
 	if lo+whole == hi {
 		return
 	}
-	row, row2 := s.floats(w.Cols), s.floats(w.Cols)
+	row := s.floats(w.Cols)[:w.Cols]
 	for r := lo + whole; r < hi; r++ {
-		widen(row, w, r)
-		unzip(row2, row[:w.Cols])
+		k.widenRows(row, w, r, r+1, s)
 		for i := range n {
-			y[i*yStride+r-lo] = dot(row2[:w.Cols], x[i*w.Cols:])
+			y[i*yStride+r-lo] = dot(row, x[i*w.Cols:])
 		}
 	}
 }
@@ -213,6 +225,22 @@ const (
 	tileContinue = 1 << iota // begin with the sums of the columns before
 	tileFold                 // fold the sums: these were the last columns
 )
+
+// widenRows is rows lo … hi-1, unzipped.
+func (k *kernels) widenRows(y []float32, w *metal.Matrix, lo, hi int, s *scratch) {
+	if k.tile != nil && w.Cols%pairs == 0 && w.Cols > 0 {
+		for r := lo; r < hi; r++ {
+			k.widenPart(y[(r-lo)*w.Cols:], w, r, 0, w.Cols)
+		}
+		return
+	}
+	row := s.floats(w.Cols)[:w.Cols]
+	defer s.release(row)
+	for r := lo; r < hi; r++ {
+		widen(row, w, r)
+		unzip(y[(r-lo)*w.Cols:], row)
+	}
+}
 
 // widenPart is columns from … to-1 of row r, unzipped; both are multiples of 32.
 func (k *kernels) widenPart(y []float32, w *metal.Matrix, r, from, to int) {

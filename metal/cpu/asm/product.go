@@ -511,27 +511,6 @@ func (g *gen) widen(format string) {
 	g.RET()
 }
 
-// plain widens BF16 in order.
-func (g *gen) plain() {
-	g.function("bf16Plain", "func(y *float32, w *byte, n int)", "widens n BF16 weights in order. n is a multiple of 32.")
-	label := "bf16Plain" + g.isa.suffix
-	y, w := g.Load(g.Param("y"), g.GP64()), g.Load(g.Param("w"), g.GP64())
-	n := g.Load(g.Param("n"), g.GP64())
-	g.loop(label+"Loop", n, func() {
-		for i := 0; i < 32; i += g.isa.wide {
-			v := g.reg()
-			g.VPMOVZXWD(at(w, 2*i), v)
-			g.VPSLLD(operand.Imm(16), v, v)
-			g.VMOVUPS(v, at(y, 4*i))
-		}
-		g.ADDQ(operand.U8(64), w)
-		g.ADDQ(operand.U8(128), y)
-		g.SUBQ(operand.U8(32), n)
-	})
-	g.VZEROUPPER()
-	g.RET()
-}
-
 // unzip is 32 floats at a time: even ones, then odd ones.
 func (g *gen) unzip() {
 	g.function("unzip", "func(y, x *float32, n int)", "copies n floats, the even ones of each 32 before the odd ones. n is a multiple of 32.")
@@ -780,7 +759,6 @@ func (g *gen) products() {
 		g.widen(format)
 	}
 	g.block()
-	g.plain()
 	g.unzip()
 	for i := range g.isa.tall() {
 		g.tile(i + 1)
