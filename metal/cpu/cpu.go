@@ -18,6 +18,7 @@ import (
 type Device struct {
 	threads int
 	kernels kernels
+	scratch scratches
 	work    chan *region
 	wg      sync.WaitGroup
 	close   sync.Once

@@ -13,9 +13,11 @@ type kernels struct {
 	f32Dot1x4 func(y *float32, yStride int, w, x *float32, xStride, n int)
 	// axpyWhole is axpy for n a multiple of 16.
 	axpyWhole func(y *float32, a float32, x *float32, n int)
+
+	vectors
 }
 
-var portable = kernels{name: "portable"}
+var portable = kernels{name: "portable", vectors: portableVectors}
 
 // matRows computes outputs lo … hi-1 of n vectors: y[i·yStride + r-lo] = dot(w[r],
 // x[i·w.Cols:]). scratch holds w.Cols floats.

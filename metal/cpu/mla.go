@@ -7,7 +7,7 @@ func (q *queue) Latent(cache []metal.Buffer, first int, kv, w metal.Buffer, n in
 	q.each(n, n*width, func(i int) {
 		row := kv.F[i*width : (i+1)*width]
 		out := latent(cache, first+i, width)
-		rmsNorm(out[:s.KVRank], row[:s.KVRank], w.F, eps)
+		q.d.kernels.rmsNorm(out[:s.KVRank], row[:s.KVRank], w.F, eps)
 		copy(out[s.KVRank:], row[s.KVRank:])
 	})
 }

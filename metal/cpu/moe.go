@@ -4,31 +4,35 @@ import "deltafin/metal"
 
 func (q *queue) Route(ids []int32, weights []float32, logits, bias metal.Buffer, n, experts, k int, renormalize bool, scale float32) {
 	q.each(n, n*experts*16, func(i int) {
-		route(ids[i*k:(i+1)*k], weights[i*k:(i+1)*k], logits.F[i*experts:(i+1)*experts], bias.F, renormalize, scale)
+		q.d.route(ids[i*k:(i+1)*k], weights[i*k:(i+1)*k], logits.F[i*experts:(i+1)*experts], bias.F, renormalize, scale)
 	})
 }
 
-func route(ids []int32, weights, logits, bias []float32, renormalize bool, scale float32) {
-	score := make([]float32, len(logits))
-	choice := make([]float32, len(logits))
-	for e, l := range logits {
-		score[e] = sigmoid(l)
-		choice[e] = score[e] + bias[e]
-	}
-	// The k-th largest choice, ties to the lower id, by insertion: k is small.
+func (d *Device) route(ids []int32, weights, logits, bias []float32, renormalize bool, scale float32) {
+	experts := len(logits)
+	s := d.scratch.get(2 * experts)
+	defer d.scratch.put(s)
+	score, choice := s.take(experts), s.take(experts)
+	d.kernels.sigmoids(score, logits)
+	copy(choice, score)
+	d.kernels.adds(choice, bias[:experts])
+	// The k-th largest choice, ties to the lower id, by insertion: k is small, and once
+	// there are k, few come above the last.
 	best := ids[:0]
-	for e := range choice {
-		at := len(best)
-		for at > 0 && choice[e] > choice[best[at-1]] {
-			at--
-		}
-		if at == len(ids) {
-			continue
-		}
-		if len(best) < len(ids) {
+	for e := 0; e < experts; e++ {
+		if len(best) == len(ids) {
+			e += d.kernels.above(choice[e:], choice[best[len(best)-1]])
+			if e == experts {
+				break
+			}
+		} else {
 			best = best[:len(best)+1]
 		}
-		copy(best[at+1:], best[at:])
+		at := len(best) - 1
+		for at > 0 && choice[e] > choice[best[at-1]] {
+			best[at] = best[at-1]
+			at--
+		}
 		best[at] = int32(e)
 	}
 	// Ascending id, the order in which outputs are summed.
@@ -75,7 +79,7 @@ func (q *queue) Experts(z metal.Buffer, jobs []metal.Expert, beta, lambda float3
 		k.matRows(u[p.lo:], inter, &job.W3, p.lo, p.hi, x[p.job], n, scratch)
 		for i := range n {
 			lo, hi := i*inter+p.lo, i*inter+p.hi
-			situ(g[lo:hi], g[lo:hi], u[lo:hi], beta, lambda)
+			k.situ(g[lo:hi], g[lo:hi], u[lo:hi], beta, lambda)
 		}
 	})
 	q.each(len(second), cost, func(t int) {

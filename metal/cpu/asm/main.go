@@ -20,11 +20,11 @@ import (
 func main() {
 	dir := flag.String("dir", "..", "where to write")
 	flag.Parse()
-	asm, stubs, err := generate()
+	files, err := generateAll()
 	if err != nil {
 		log.Fatal(err)
 	}
-	for name, data := range map[string][]byte{asmFile: asm, stubFile: stubs} {
+	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(*dir, name), data, 0o644); err != nil {
 			log.Fatal(err)
 		}
@@ -36,7 +36,17 @@ const (
 	stubFile = "kernels_amd64.go"
 )
 
-// generate is both files.
+// generateAll is every file that this program writes.
+func generateAll() (map[string][]byte, error) {
+	asm, stubs, err := generate()
+	if err != nil {
+		return nil, err
+	}
+	mathAsm, mathStubs, err := generateMath()
+	return map[string][]byte{asmFile: asm, stubFile: stubs, mathFile: mathAsm, mathStubFile: mathStubs}, err
+}
+
+// generate is both files of the dot products.
 func generate() (asm, stubs []byte, err error) {
 	g := &gen{Context: build.NewContext()}
 	g.ConstraintExpr("!noasm")
