@@ -29,7 +29,7 @@ type vectors struct {
 	// convolve16 and kdaStep32 are convolve and kdaStep for a multiple of 16 channels and
 	// for 32 columns, or nil.
 	convolve16 func(y, next, x, prev, w *float32, stride, rows, channels int)
-	kdaStep32  func(to, from *float32, stride int, o, v, q, k, decay *float32, rows int, beta float32)
+	kdaStep32  func(to, from *float32, toStride, fromStride int, o, v, q, k, decay *float32, rows, ahead int, beta float32)
 }
 
 var portableVectors = vectors{
@@ -220,33 +220,31 @@ func (k *vectors) convolve(y, next, x, prev, w []float32, stride, rows, channels
 	}
 }
 
-// kdaSpan is how many value columns kdaStep takes at a time: their error and output stay
+// kdaSpan is how many value columns kdaStep takes at most: their error and output stay
 // in registers, and the 128 key rows of K3 in the nearest cache.
 const kdaSpan = 32
 
 // kdaStep advances some value columns of one head by one row (docs/k3.md, KDA):
 // S ← diag(e^g)S, u = β(v − Sᵀk̂), S ← S + k̂uᵀ, o = Sᵀq̂, from S in from to S in to,
 // which may be the same. Both begin at the first of the len(v) columns, key rows
-// stride floats apart; q, k and decay, which is e^g, have one entry a key row.
-func (kn *vectors) kdaStep(to, from, o, v, q, k, decay []float32, beta float32, stride int) {
-	rows := len(k)
-	for lo := 0; lo < len(v); lo += kdaSpan {
-		hi := min(lo+kdaSpan, len(v))
-		if hi-lo < kdaSpan || kn.kdaStep32 == nil {
-			kdaColumns(to[lo:], from[lo:], o[lo:hi], v[lo:hi], q, k, decay, beta, stride)
-			continue
-		}
-		_, _, _, _, _ = o[hi-1], q[rows-1], decay[rows-1], to[(rows-1)*stride+hi-1], from[(rows-1)*stride+hi-1]
-		kn.kdaStep32(&to[lo], &from[lo], stride, &o[lo], &v[lo], &q[0], &k[0], &decay[0], rows, beta)
+// toStride and fromStride floats apart; q, k and decay, which is e^g, have one entry a
+// key row. What the next call reads may be ahead floats after from: a hint.
+func (kn *vectors) kdaStep(to, from []float32, toStride, fromStride int, o, v, q, k, decay []float32, beta float32, ahead int) {
+	last, columns := len(k)-1, len(v)
+	if columns < kdaSpan || kn.kdaStep32 == nil {
+		kdaColumns(to, from, toStride, fromStride, o, v, q, k, decay, beta)
+		return
 	}
+	_, _, _, _, _ = o[columns-1], q[last], decay[last], to[last*toStride+columns-1], from[last*fromStride+columns-1]
+	kn.kdaStep32(&to[0], &from[0], toStride, fromStride, &o[0], &v[0], &q[0], &k[0], &decay[0], len(k), ahead, beta)
 }
 
-// kdaColumns is kdaStep for at most kdaSpan columns. Sums run over ascending key rows.
-func kdaColumns(to, from, o, v, q, k, decay []float32, beta float32, stride int) {
+// kdaColumns is the definition of kdaStep. Sums run over ascending key rows.
+func kdaColumns(to, from []float32, toStride, fromStride int, o, v, q, k, decay []float32, beta float32) {
 	var error, row [kdaSpan]float32
 	u, s := error[:len(v)], row[:len(v)]
 	for i, key := range k {
-		for j, f := range from[i*stride:][:len(v)] {
+		for j, f := range from[i*fromStride:][:len(v)] {
 			s[j] = float32(f * decay[i])
 		}
 		axpy(u, key, s)
@@ -256,8 +254,8 @@ func kdaColumns(to, from, o, v, q, k, decay []float32, beta float32, stride int)
 	}
 	clear(o)
 	for i, key := range k {
-		out := to[i*stride:][:len(v)]
-		for j, f := range from[i*stride:][:len(v)] {
+		out := to[i*toStride:][:len(v)]
+		for j, f := range from[i*fromStride:][:len(v)] {
 			out[j] = float32(f*decay[i]) + float32(key*u[j])
 		}
 		axpy(o, q[i], out)

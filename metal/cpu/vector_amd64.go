@@ -74,10 +74,10 @@ func mixAVX2(y []float32, vs *[]float32, stride int, offset int, p []float32)
 //go:noescape
 func convolveAVX2(y *float32, next *float32, x *float32, prev *float32, w *float32, stride int, rows int, channels int)
 
-// kdaStep32AVX2 is kdaStep of 32 value columns; the rows of to and of from are stride floats apart.
+// kdaStep32AVX2 is kdaStep of 32 value columns. Its rows of from, ahead floats further, are prefetched.
 //
 //go:noescape
-func kdaStep32AVX2(to *float32, from *float32, stride int, o *float32, v *float32, q *float32, k *float32, decay *float32, rows int, beta float32)
+func kdaStep32AVX2(to *float32, from *float32, toStride int, fromStride int, o *float32, v *float32, q *float32, k *float32, decay *float32, rows int, ahead int, beta float32)
 
 // aboveAVX2 is the index of the first x over limit, or len(x).
 //
@@ -154,10 +154,10 @@ func mixAVX512(y []float32, vs *[]float32, stride int, offset int, p []float32)
 //go:noescape
 func convolveAVX512(y *float32, next *float32, x *float32, prev *float32, w *float32, stride int, rows int, channels int)
 
-// kdaStep32AVX512 is kdaStep of 32 value columns; the rows of to and of from are stride floats apart.
+// kdaStep32AVX512 is kdaStep of 32 value columns. Its rows of from, ahead floats further, are prefetched.
 //
 //go:noescape
-func kdaStep32AVX512(to *float32, from *float32, stride int, o *float32, v *float32, q *float32, k *float32, decay *float32, rows int, beta float32)
+func kdaStep32AVX512(to *float32, from *float32, toStride int, fromStride int, o *float32, v *float32, q *float32, k *float32, decay *float32, rows int, ahead int, beta float32)
 
 // aboveAVX512 is the index of the first x over limit, or len(x).
 //

@@ -2663,65 +2663,69 @@ convolveAVX2Done:
 	VZEROUPPER
 	RET
 
-// func kdaStep32AVX2(to *float32, from *float32, stride int, o *float32, v *float32, q *float32, k *float32, decay *float32, rows int, beta float32)
-// Requires: AVX, AVX2, FMA3, SSE
-TEXT ·kdaStep32AVX2(SB), NOSPLIT, $0-76
+// func kdaStep32AVX2(to *float32, from *float32, toStride int, fromStride int, o *float32, v *float32, q *float32, k *float32, decay *float32, rows int, ahead int, beta float32)
+// Requires: AVX, AVX2, FMA3, MMX+, SSE
+TEXT ·kdaStep32AVX2(SB), NOSPLIT, $0-92
 	MOVQ   to+0(FP), AX
 	MOVQ   from+8(FP), CX
-	MOVQ   stride+16(FP), DX
-	MOVQ   o+24(FP), BX
-	MOVQ   v+32(FP), SI
-	MOVQ   q+40(FP), DI
-	MOVQ   k+48(FP), R8
-	MOVQ   decay+56(FP), R9
-	MOVQ   rows+64(FP), R10
+	MOVQ   toStride+16(FP), DX
+	MOVQ   fromStride+24(FP), BX
 	SHLQ   $0x02, DX
+	SHLQ   $0x02, BX
+	MOVQ   q+48(FP), SI
+	MOVQ   k+56(FP), DI
+	MOVQ   decay+64(FP), R8
+	MOVQ   rows+72(FP), R9
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   CX, R11
-	XORQ   R12, R12
+	MOVQ   CX, R10
+	XORQ   R11, R11
 
 kdaStep32AVX2Error:
-	VBROADCASTSS (R9)(R12*4), Y4
-	VBROADCASTSS (R8)(R12*4), Y5
-	VMULPS       (R11), Y4, Y6
+	VBROADCASTSS (R8)(R11*4), Y4
+	VBROADCASTSS (DI)(R11*4), Y5
+	VMULPS       (R10), Y4, Y6
 	VFMADD231PS  Y6, Y5, Y0
-	VMULPS       32(R11), Y4, Y6
+	VMULPS       32(R10), Y4, Y6
 	VFMADD231PS  Y6, Y5, Y1
-	VMULPS       64(R11), Y4, Y6
+	VMULPS       64(R10), Y4, Y6
 	VFMADD231PS  Y6, Y5, Y2
-	VMULPS       96(R11), Y4, Y4
+	VMULPS       96(R10), Y4, Y4
 	VFMADD231PS  Y4, Y5, Y3
-	ADDQ         DX, R11
-	INCQ         R12
-	CMPQ         R12, R10
+	ADDQ         BX, R10
+	INCQ         R11
+	CMPQ         R11, R9
 	JL           kdaStep32AVX2Error
-	MOVSS        beta+72(FP), X4
+	MOVSS        beta+88(FP), X4
 	VBROADCASTSS X4, Y4
-	VMOVUPS      (SI), Y5
+	MOVQ         v+40(FP), R10
+	VMOVUPS      (R10), Y5
 	VSUBPS       Y0, Y5, Y0
 	VMULPS       Y4, Y0, Y0
-	VMOVUPS      32(SI), Y5
+	VMOVUPS      32(R10), Y5
 	VSUBPS       Y1, Y5, Y1
 	VMULPS       Y4, Y1, Y1
-	VMOVUPS      64(SI), Y5
+	VMOVUPS      64(R10), Y5
 	VSUBPS       Y2, Y5, Y2
 	VMULPS       Y4, Y2, Y2
-	VMOVUPS      96(SI), Y5
+	VMOVUPS      96(R10), Y5
 	VSUBPS       Y3, Y5, Y3
 	VMULPS       Y4, Y3, Y3
 	VXORPS       Y4, Y4, Y4
 	VXORPS       Y5, Y5, Y5
 	VXORPS       Y6, Y6, Y6
 	VXORPS       Y7, Y7, Y7
-	XORQ         R12, R12
+	MOVQ         ahead+80(FP), R10
+	XORQ         R11, R11
 
 kdaStep32AVX2Update:
-	VBROADCASTSS (R9)(R12*4), Y8
-	VBROADCASTSS (R8)(R12*4), Y9
-	VBROADCASTSS (DI)(R12*4), Y10
+	PREFETCHT0   (CX)(R10*4)
+	PREFETCHT0   64(CX)(R10*4)
+	VBROADCASTSS (R8)(R11*4), Y8
+	VBROADCASTSS (DI)(R11*4), Y9
+	VBROADCASTSS (SI)(R11*4), Y10
 	VMULPS       (CX), Y8, Y11
 	VMULPS       Y9, Y0, Y12
 	VADDPS       Y12, Y11, Y11
@@ -2742,15 +2746,16 @@ kdaStep32AVX2Update:
 	VADDPS       Y9, Y8, Y8
 	VMOVUPS      Y8, 96(AX)
 	VFMADD231PS  Y8, Y10, Y7
-	ADDQ         DX, CX
+	ADDQ         BX, CX
 	ADDQ         DX, AX
-	INCQ         R12
-	CMPQ         R12, R10
+	INCQ         R11
+	CMPQ         R11, R9
 	JL           kdaStep32AVX2Update
-	VMOVUPS      Y4, (BX)
-	VMOVUPS      Y5, 32(BX)
-	VMOVUPS      Y6, 64(BX)
-	VMOVUPS      Y7, 96(BX)
+	MOVQ         o+32(FP), AX
+	VMOVUPS      Y4, (AX)
+	VMOVUPS      Y5, 32(AX)
+	VMOVUPS      Y6, 64(AX)
+	VMOVUPS      Y7, 96(AX)
 	VZEROUPPER
 	RET
 
@@ -4119,51 +4124,55 @@ convolveAVX512Done:
 	VZEROUPPER
 	RET
 
-// func kdaStep32AVX512(to *float32, from *float32, stride int, o *float32, v *float32, q *float32, k *float32, decay *float32, rows int, beta float32)
-// Requires: AVX, AVX512F, SSE
-TEXT ·kdaStep32AVX512(SB), NOSPLIT, $0-76
+// func kdaStep32AVX512(to *float32, from *float32, toStride int, fromStride int, o *float32, v *float32, q *float32, k *float32, decay *float32, rows int, ahead int, beta float32)
+// Requires: AVX, AVX512F, MMX+, SSE
+TEXT ·kdaStep32AVX512(SB), NOSPLIT, $0-92
 	MOVQ   to+0(FP), AX
 	MOVQ   from+8(FP), CX
-	MOVQ   stride+16(FP), DX
-	MOVQ   o+24(FP), BX
-	MOVQ   v+32(FP), SI
-	MOVQ   q+40(FP), DI
-	MOVQ   k+48(FP), R8
-	MOVQ   decay+56(FP), R9
-	MOVQ   rows+64(FP), R10
+	MOVQ   toStride+16(FP), DX
+	MOVQ   fromStride+24(FP), BX
 	SHLQ   $0x02, DX
+	SHLQ   $0x02, BX
+	MOVQ   q+48(FP), SI
+	MOVQ   k+56(FP), DI
+	MOVQ   decay+64(FP), R8
+	MOVQ   rows+72(FP), R9
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
-	MOVQ   CX, R11
-	XORQ   R12, R12
+	MOVQ   CX, R10
+	XORQ   R11, R11
 
 kdaStep32AVX512Error:
-	VBROADCASTSS (R9)(R12*4), Z2
-	VBROADCASTSS (R8)(R12*4), Z3
-	VMULPS       (R11), Z2, Z4
+	VBROADCASTSS (R8)(R11*4), Z2
+	VBROADCASTSS (DI)(R11*4), Z3
+	VMULPS       (R10), Z2, Z4
 	VFMADD231PS  Z4, Z3, Z0
-	VMULPS       64(R11), Z2, Z2
+	VMULPS       64(R10), Z2, Z2
 	VFMADD231PS  Z2, Z3, Z1
-	ADDQ         DX, R11
-	INCQ         R12
-	CMPQ         R12, R10
+	ADDQ         BX, R10
+	INCQ         R11
+	CMPQ         R11, R9
 	JL           kdaStep32AVX512Error
-	MOVSS        beta+72(FP), X2
+	MOVSS        beta+88(FP), X2
 	VBROADCASTSS X2, Z2
-	VMOVUPS      (SI), Z3
+	MOVQ         v+40(FP), R10
+	VMOVUPS      (R10), Z3
 	VSUBPS       Z0, Z3, Z0
 	VMULPS       Z2, Z0, Z0
-	VMOVUPS      64(SI), Z3
+	VMOVUPS      64(R10), Z3
 	VSUBPS       Z1, Z3, Z1
 	VMULPS       Z2, Z1, Z1
 	VPXORD       Z5, Z5, Z5
 	VPXORD       Z6, Z6, Z6
-	XORQ         R12, R12
+	MOVQ         ahead+80(FP), R10
+	XORQ         R11, R11
 
 kdaStep32AVX512Update:
-	VBROADCASTSS (R9)(R12*4), Z2
-	VBROADCASTSS (R8)(R12*4), Z3
-	VBROADCASTSS (DI)(R12*4), Z4
+	PREFETCHT0   (CX)(R10*4)
+	PREFETCHT0   64(CX)(R10*4)
+	VBROADCASTSS (R8)(R11*4), Z2
+	VBROADCASTSS (DI)(R11*4), Z3
+	VBROADCASTSS (SI)(R11*4), Z4
 	VMULPS       (CX), Z2, Z7
 	VMULPS       Z3, Z0, Z8
 	VADDPS       Z8, Z7, Z7
@@ -4174,13 +4183,14 @@ kdaStep32AVX512Update:
 	VADDPS       Z3, Z2, Z2
 	VMOVUPS      Z2, 64(AX)
 	VFMADD231PS  Z2, Z4, Z6
-	ADDQ         DX, CX
+	ADDQ         BX, CX
 	ADDQ         DX, AX
-	INCQ         R12
-	CMPQ         R12, R10
+	INCQ         R11
+	CMPQ         R11, R9
 	JL           kdaStep32AVX512Update
-	VMOVUPS      Z5, (BX)
-	VMOVUPS      Z6, 64(BX)
+	MOVQ         o+32(FP), AX
+	VMOVUPS      Z5, (AX)
+	VMOVUPS      Z6, 64(AX)
 	VZEROUPPER
 	RET
 

@@ -175,19 +175,20 @@ func TestVectors(t *testing.T) {
 				same(t, next, after)
 			},
 			"kdaStep": func(t *testing.T, c *vectorCase, n int) {
-				rows, stride := 1+c.r.IntN(40), n+c.r.IntN(3)
-				if n == 0 {
-					return
+				n = min(n, kdaSpan)
+				if c.r.IntN(2) == 0 {
+					n = kdaSpan
 				}
+				rows, stride, toStride := 1+c.r.IntN(40), n+c.r.IntN(3), n+c.r.IntN(3)
 				from, q, key, decay, v, beta := c.vector(rows*stride), c.vector(rows), c.vector(rows), c.vector(rows), c.vector(n), c.vector(1)[0]
-				to, want, o, out := c.vector(rows*stride), c.vector(rows*stride), c.vector(n), c.vector(n)
-				copy(to, want)
-				k.kdaStep(to, from, o, v, q, key, decay, beta, stride)
-				p.kdaStep(want, from, out, v, q, key, decay, beta, stride)
+				to, o, out := c.vector(rows*toStride), c.vector(n), c.vector(n)
+				want := c.twin(to)
+				k.kdaStep(to, from, toStride, stride, o, v, q, key, decay, beta, c.r.IntN(100000))
+				p.kdaStep(want, from, toStride, stride, out, v, q, key, decay, beta, 0)
 				same(t, to, want)
 				same(t, o, out)
-				k.kdaStep(to, to, o, v, q, key, decay, beta, stride) // in place
-				p.kdaStep(want, want, out, v, q, key, decay, beta, stride)
+				k.kdaStep(to, to, toStride, toStride, o, v, q, key, decay, beta, 0)
+				p.kdaStep(want, want, toStride, toStride, out, v, q, key, decay, beta, 0)
 				same(t, to, want)
 				same(t, o, out)
 			},

@@ -696,14 +696,16 @@ func (g *mathGen) turned(w reg.Register) [4]vec {
 }
 
 // kdaStep is a token's step of the delta rule for 32 value columns: the state is read
-// twice, the second time from the nearest cache, and written once.
+// twice, the second time from a near cache, and written once. Meanwhile the columns that
+// come next are fetched from memory.
 func (g *mathGen) kdaStep() {
-	g.function("kdaStep32", "func(to, from *float32, stride int, o, v, q, k, decay *float32, rows int, beta float32)",
-		"is kdaStep of 32 value columns; the rows of to and of from are stride floats apart.")
+	g.function("kdaStep32", "func(to, from *float32, toStride, fromStride int, o, v, q, k, decay *float32, rows, ahead int, beta float32)",
+		"is kdaStep of 32 value columns. Its rows of from, ahead floats further, are prefetched.")
 	param := func(name string) reg.Register { return g.Load(g.Param(name), g.GP64()) }
-	to, from, stride := param("to"), param("from"), param("stride")
-	o, v, q, k, decay, rows := param("o"), param("v"), param("q"), param("k"), param("decay"), param("rows")
-	g.SHLQ(operand.Imm(2), stride)
+	to, from, toStride, fromStride := param("to"), param("from"), param("toStride"), param("fromStride")
+	g.SHLQ(operand.Imm(2), toStride)
+	g.SHLQ(operand.Imm(2), fromStride)
+	q, k, decay, rows := param("q"), param("k"), param("decay"), param("rows")
 	parts := 32 / g.isa.wide
 	at := func(base reg.Register, p int) operand.Mem { return operand.Mem{Base: base, Disp: 4 * p * g.isa.wide} }
 	entry := func(base, i reg.Register) vec {
@@ -724,12 +726,12 @@ func (g *mathGen) kdaStep() {
 		g.VMULPS(at(row, p), d, s)
 		g.VFMADD231PS(s, key, u[p])
 	}
-	g.ADDQ(stride, row)
+	g.ADDQ(fromStride, row)
 	g.INCQ(i)
 	g.CMPQ(i, rows)
 	g.JL(operand.LabelRef(label + "Error"))
 
-	beta := g.broadcast("beta")
+	beta, v := g.broadcast("beta"), param("v")
 	for p := range parts {
 		value := g.reg()
 		g.VMOVUPS(at(v, p), value)
@@ -737,9 +739,12 @@ func (g *mathGen) kdaStep() {
 		g.VMULPS(beta, u[p], u[p])
 	}
 
-	sum := g.accumulators(parts)
+	sum, ahead := g.accumulators(parts), param("ahead")
 	g.XORQ(i, i)
 	g.Label(label + "Update")
+	for line := range 2 {
+		g.PREFETCHT0(operand.Mem{Base: from, Index: ahead, Scale: 4, Disp: 64 * line})
+	}
 	d, key = entry(decay, i), entry(k, i)
 	query := entry(q, i)
 	for p := range parts {
@@ -750,11 +755,12 @@ func (g *mathGen) kdaStep() {
 		g.VMOVUPS(s, at(to, p))
 		g.VFMADD231PS(s, query, sum[p])
 	}
-	g.ADDQ(stride, from)
-	g.ADDQ(stride, to)
+	g.ADDQ(fromStride, from)
+	g.ADDQ(toStride, to)
 	g.INCQ(i)
 	g.CMPQ(i, rows)
 	g.JL(operand.LabelRef(label + "Update"))
+	o := param("o")
 	for p := range parts {
 		g.VMOVUPS(sum[p], at(o, p))
 	}
