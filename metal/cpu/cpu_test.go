@@ -111,6 +111,12 @@ var functions = []struct {
 }{
 	{"exp", exp, math.Exp},
 	{"sigmoid", sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }},
+	{"silu", silu, func(x float64) float64 {
+		if math.IsInf(x, -1) {
+			return 0
+		}
+		return x / (1 + math.Exp(-x))
+	}},
 	{"tanh", tanh, math.Tanh},
 }
 
@@ -130,6 +136,7 @@ func TestReferenceFunctions(t *testing.T) {
 			exact := map[string]*big.Float{
 				"exp":     e,
 				"sigmoid": over(e, wide().Add(one, e)),
+				"silu":    over(wide().Mul(e, big.NewFloat(float64(x))), wide().Add(one, e)),
 			}[f.name]
 			if f.name == "tanh" {
 				square := wide().Mul(e, e)

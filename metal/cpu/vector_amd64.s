@@ -54,6 +54,26 @@ DATA two<>+24(SB)/4, $0x40000000
 DATA two<>+28(SB)/4, $0x40000000
 GLOBL two<>(SB), RODATA|NOPTR, $32
 
+DATA siluTop<>+0(SB)/4, $0x42c80000
+DATA siluTop<>+4(SB)/4, $0x42c80000
+DATA siluTop<>+8(SB)/4, $0x42c80000
+DATA siluTop<>+12(SB)/4, $0x42c80000
+DATA siluTop<>+16(SB)/4, $0x42c80000
+DATA siluTop<>+20(SB)/4, $0x42c80000
+DATA siluTop<>+24(SB)/4, $0x42c80000
+DATA siluTop<>+28(SB)/4, $0x42c80000
+GLOBL siluTop<>(SB), RODATA|NOPTR, $32
+
+DATA siluBottom<>+0(SB)/4, $0xc2f00000
+DATA siluBottom<>+4(SB)/4, $0xc2f00000
+DATA siluBottom<>+8(SB)/4, $0xc2f00000
+DATA siluBottom<>+12(SB)/4, $0xc2f00000
+DATA siluBottom<>+16(SB)/4, $0xc2f00000
+DATA siluBottom<>+20(SB)/4, $0xc2f00000
+DATA siluBottom<>+24(SB)/4, $0xc2f00000
+DATA siluBottom<>+28(SB)/4, $0xc2f00000
+GLOBL siluBottom<>(SB), RODATA|NOPTR, $32
+
 DATA expTop<>+0(SB)/4, $0x42b20000
 DATA expTop<>+4(SB)/4, $0x42b20000
 DATA expTop<>+8(SB)/4, $0x42b20000
@@ -737,103 +757,131 @@ TEXT ·silusAVX2(SB), NOSPLIT, $0-48
 
 silusAVX2Loop:
 	VMOVUPS      (DX), Y0
-	VORPS        signBit<>+0(SB), Y0, Y1
-	VMOVUPS      expBottom<>+0(SB), Y2
-	VMAXPS       Y1, Y2, Y2
-	VMOVUPS      magic<>+0(SB), Y1
-	VFMADD231PS  log2e<>+0(SB), Y2, Y1
-	VSUBPS       magic<>+0(SB), Y1, Y1
+	VMOVUPS      siluBottom<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y1
+	VORPS        signBit<>+0(SB), Y1, Y2
+	VMOVUPS      magic<>+0(SB), Y3
+	VFMADD231PS  log2e<>+0(SB), Y2, Y3
+	VSUBPS       magic<>+0(SB), Y3, Y3
 	VMOVAPS      Y2, Y2
-	VFMADD231PS  minusLn2Hi<>+0(SB), Y1, Y2
-	VMOVAPS      Y2, Y3
-	VFMADD231PS  minusLn2Lo<>+0(SB), Y1, Y3
-	VSUBPS       Y3, Y2, Y2
-	VFMADD231PS  minusLn2Lo<>+0(SB), Y1, Y2
-	VMOVUPS      exp7<>+0(SB), Y4
-	VFMADD213PS  exp6<>+0(SB), Y3, Y4
-	VFMADD213PS  exp5<>+0(SB), Y3, Y4
-	VFMADD213PS  exp4<>+0(SB), Y3, Y4
-	VFMADD213PS  exp3<>+0(SB), Y3, Y4
-	VFMADD213PS  half<>+0(SB), Y3, Y4
-	VADDPS       one<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD231PS  Y4, Y6, Y2
-	VSUBPS       one<>+0(SB), Y5, Y4
-	VSUBPS       Y4, Y3, Y3
-	VADDPS       Y3, Y2, Y2
-	VADDPS       Y2, Y5, Y2
-	VCVTPS2DQ    Y1, Y1
-	VPSRAD       $0x01, Y1, Y3
-	VPSUBD       Y3, Y1, Y1
+	VFMADD231PS  minusLn2Hi<>+0(SB), Y3, Y2
+	VMOVAPS      Y2, Y4
+	VFMADD231PS  minusLn2Lo<>+0(SB), Y3, Y4
+	VSUBPS       Y4, Y2, Y2
+	VFMADD231PS  minusLn2Lo<>+0(SB), Y3, Y2
+	VMOVUPS      exp7<>+0(SB), Y5
+	VFMADD213PS  exp6<>+0(SB), Y4, Y5
+	VFMADD213PS  exp5<>+0(SB), Y4, Y5
+	VFMADD213PS  exp4<>+0(SB), Y4, Y5
+	VFMADD213PS  exp3<>+0(SB), Y4, Y5
+	VFMADD213PS  half<>+0(SB), Y4, Y5
+	VADDPS       one<>+0(SB), Y4, Y6
+	VMULPS       Y4, Y4, Y7
+	VFMADD231PS  Y5, Y7, Y2
+	VSUBPS       one<>+0(SB), Y6, Y5
+	VSUBPS       Y5, Y4, Y4
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y2, Y6, Y2
+	VCVTPS2DQ    Y3, Y4
+	VPSRAD       $0x01, Y4, Y5
+	VPSUBD       Y5, Y4, Y4
+	VPADDD       bias127<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y2, Y5
+	VPADDD       bias127<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y4
+	VADDPS       one<>+0(SB), Y4, Y5
+	VSUBPS       one<>+0(SB), Y5, Y6
+	VSUBPS       Y6, Y4, Y4
+	VMOVUPS      one<>+0(SB), Y6
+	VDIVPS       Y5, Y6, Y6
+	VMOVUPS      one<>+0(SB), Y7
+	VBLENDVPS    Y1, Y2, Y7, Y2
+	VMULPS       Y2, Y1, Y7
+	VMULPS       Y6, Y7, Y8
+	VMOVAPS      Y7, Y9
+	VFNMADD231PS Y5, Y8, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VFMSUB213PS  Y7, Y1, Y2
+	VADDPS       Y2, Y9, Y2
+	VFMADD231PS  Y6, Y2, Y8
+	VCVTPS2DQ    Y3, Y2
+	VPSRAD       $0x01, Y2, Y3
+	VPSUBD       Y3, Y2, Y2
 	VPADDD       bias127<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VPADDD       bias127<>+0(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y2, Y1
-	VMOVUPS      one<>+0(SB), Y2
-	VBLENDVPS    Y0, Y1, Y2, Y2
-	VADDPS       one<>+0(SB), Y1, Y3
-	VSUBPS       one<>+0(SB), Y3, Y4
-	VSUBPS       Y4, Y1, Y1
-	VMOVUPS      one<>+0(SB), Y4
-	VDIVPS       Y3, Y4, Y4
-	VMULPS       Y4, Y2, Y5
-	VMOVAPS      Y2, Y2
-	VFNMADD231PS Y3, Y5, Y2
-	VFNMADD231PS Y1, Y5, Y2
-	VFMADD231PS  Y4, Y2, Y5
-	VMULPS       Y0, Y5, Y0
-	VMOVUPS      Y0, (CX)
+	VMULPS       Y3, Y8, Y3
+	VPADDD       bias127<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VBLENDVPS    Y1, Y2, Y8, Y1
+	VCMPPS       $0x1e, siluTop<>+0(SB), Y0, Y2
+	VBLENDVPS    Y2, Y0, Y1, Y1
+	VMOVUPS      Y1, (CX)
 	VMOVUPS      32(DX), Y0
-	VORPS        signBit<>+0(SB), Y0, Y1
-	VMOVUPS      expBottom<>+0(SB), Y2
-	VMAXPS       Y1, Y2, Y2
-	VMOVUPS      magic<>+0(SB), Y1
-	VFMADD231PS  log2e<>+0(SB), Y2, Y1
-	VSUBPS       magic<>+0(SB), Y1, Y1
+	VMOVUPS      siluBottom<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y1
+	VORPS        signBit<>+0(SB), Y1, Y2
+	VMOVUPS      magic<>+0(SB), Y3
+	VFMADD231PS  log2e<>+0(SB), Y2, Y3
+	VSUBPS       magic<>+0(SB), Y3, Y3
 	VMOVAPS      Y2, Y2
-	VFMADD231PS  minusLn2Hi<>+0(SB), Y1, Y2
-	VMOVAPS      Y2, Y3
-	VFMADD231PS  minusLn2Lo<>+0(SB), Y1, Y3
-	VSUBPS       Y3, Y2, Y2
-	VFMADD231PS  minusLn2Lo<>+0(SB), Y1, Y2
-	VMOVUPS      exp7<>+0(SB), Y4
-	VFMADD213PS  exp6<>+0(SB), Y3, Y4
-	VFMADD213PS  exp5<>+0(SB), Y3, Y4
-	VFMADD213PS  exp4<>+0(SB), Y3, Y4
-	VFMADD213PS  exp3<>+0(SB), Y3, Y4
-	VFMADD213PS  half<>+0(SB), Y3, Y4
-	VADDPS       one<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD231PS  Y4, Y6, Y2
-	VSUBPS       one<>+0(SB), Y5, Y4
-	VSUBPS       Y4, Y3, Y3
-	VADDPS       Y3, Y2, Y2
-	VADDPS       Y2, Y5, Y2
-	VCVTPS2DQ    Y1, Y1
-	VPSRAD       $0x01, Y1, Y3
-	VPSUBD       Y3, Y1, Y1
+	VFMADD231PS  minusLn2Hi<>+0(SB), Y3, Y2
+	VMOVAPS      Y2, Y4
+	VFMADD231PS  minusLn2Lo<>+0(SB), Y3, Y4
+	VSUBPS       Y4, Y2, Y2
+	VFMADD231PS  minusLn2Lo<>+0(SB), Y3, Y2
+	VMOVUPS      exp7<>+0(SB), Y5
+	VFMADD213PS  exp6<>+0(SB), Y4, Y5
+	VFMADD213PS  exp5<>+0(SB), Y4, Y5
+	VFMADD213PS  exp4<>+0(SB), Y4, Y5
+	VFMADD213PS  exp3<>+0(SB), Y4, Y5
+	VFMADD213PS  half<>+0(SB), Y4, Y5
+	VADDPS       one<>+0(SB), Y4, Y6
+	VMULPS       Y4, Y4, Y7
+	VFMADD231PS  Y5, Y7, Y2
+	VSUBPS       one<>+0(SB), Y6, Y5
+	VSUBPS       Y5, Y4, Y4
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y2, Y6, Y2
+	VCVTPS2DQ    Y3, Y4
+	VPSRAD       $0x01, Y4, Y5
+	VPSUBD       Y5, Y4, Y4
+	VPADDD       bias127<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y2, Y5
+	VPADDD       bias127<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y4
+	VADDPS       one<>+0(SB), Y4, Y5
+	VSUBPS       one<>+0(SB), Y5, Y6
+	VSUBPS       Y6, Y4, Y4
+	VMOVUPS      one<>+0(SB), Y6
+	VDIVPS       Y5, Y6, Y6
+	VMOVUPS      one<>+0(SB), Y7
+	VBLENDVPS    Y1, Y2, Y7, Y2
+	VMULPS       Y2, Y1, Y7
+	VMULPS       Y6, Y7, Y8
+	VMOVAPS      Y7, Y9
+	VFNMADD231PS Y5, Y8, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VFMSUB213PS  Y7, Y1, Y2
+	VADDPS       Y2, Y9, Y2
+	VFMADD231PS  Y6, Y2, Y8
+	VCVTPS2DQ    Y3, Y2
+	VPSRAD       $0x01, Y2, Y3
+	VPSUBD       Y3, Y2, Y2
 	VPADDD       bias127<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VPADDD       bias127<>+0(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y2, Y1
-	VMOVUPS      one<>+0(SB), Y2
-	VBLENDVPS    Y0, Y1, Y2, Y2
-	VADDPS       one<>+0(SB), Y1, Y3
-	VSUBPS       one<>+0(SB), Y3, Y4
-	VSUBPS       Y4, Y1, Y1
-	VMOVUPS      one<>+0(SB), Y4
-	VDIVPS       Y3, Y4, Y4
-	VMULPS       Y4, Y2, Y5
-	VMOVAPS      Y2, Y2
-	VFNMADD231PS Y3, Y5, Y2
-	VFNMADD231PS Y1, Y5, Y2
-	VFMADD231PS  Y4, Y2, Y5
-	VMULPS       Y0, Y5, Y0
-	VMOVUPS      Y0, 32(CX)
+	VMULPS       Y3, Y8, Y3
+	VPADDD       bias127<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y2
+	VBLENDVPS    Y1, Y2, Y8, Y1
+	VCMPPS       $0x1e, siluTop<>+0(SB), Y0, Y2
+	VBLENDVPS    Y2, Y0, Y1, Y1
+	VMOVUPS      Y1, 32(CX)
 	ADDQ         $0x40, CX
 	ADDQ         $0x40, DX
 	SUBQ         $0x10, AX
@@ -848,54 +896,68 @@ silusAVX2Tail:
 	SUBQ         SI, BX
 	VMOVUPS      (BX), Y0
 	VMASKMOVPS   (DX), Y0, Y1
-	VORPS        signBit<>+0(SB), Y1, Y2
-	VMOVUPS      expBottom<>+0(SB), Y3
-	VMAXPS       Y2, Y3, Y3
-	VMOVUPS      magic<>+0(SB), Y2
-	VFMADD231PS  log2e<>+0(SB), Y3, Y2
-	VSUBPS       magic<>+0(SB), Y2, Y2
+	VMOVUPS      siluBottom<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y2
+	VORPS        signBit<>+0(SB), Y2, Y3
+	VMOVUPS      magic<>+0(SB), Y4
+	VFMADD231PS  log2e<>+0(SB), Y3, Y4
+	VSUBPS       magic<>+0(SB), Y4, Y4
 	VMOVAPS      Y3, Y3
-	VFMADD231PS  minusLn2Hi<>+0(SB), Y2, Y3
-	VMOVAPS      Y3, Y4
-	VFMADD231PS  minusLn2Lo<>+0(SB), Y2, Y4
-	VSUBPS       Y4, Y3, Y3
-	VFMADD231PS  minusLn2Lo<>+0(SB), Y2, Y3
-	VMOVUPS      exp7<>+0(SB), Y5
-	VFMADD213PS  exp6<>+0(SB), Y4, Y5
-	VFMADD213PS  exp5<>+0(SB), Y4, Y5
-	VFMADD213PS  exp4<>+0(SB), Y4, Y5
-	VFMADD213PS  exp3<>+0(SB), Y4, Y5
-	VFMADD213PS  half<>+0(SB), Y4, Y5
-	VADDPS       one<>+0(SB), Y4, Y6
-	VMULPS       Y4, Y4, Y7
-	VFMADD231PS  Y5, Y7, Y3
-	VSUBPS       one<>+0(SB), Y6, Y5
-	VSUBPS       Y5, Y4, Y4
-	VADDPS       Y4, Y3, Y3
-	VADDPS       Y3, Y6, Y3
-	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y4
-	VPSUBD       Y4, Y2, Y2
+	VFMADD231PS  minusLn2Hi<>+0(SB), Y4, Y3
+	VMOVAPS      Y3, Y5
+	VFMADD231PS  minusLn2Lo<>+0(SB), Y4, Y5
+	VSUBPS       Y5, Y3, Y3
+	VFMADD231PS  minusLn2Lo<>+0(SB), Y4, Y3
+	VMOVUPS      exp7<>+0(SB), Y6
+	VFMADD213PS  exp6<>+0(SB), Y5, Y6
+	VFMADD213PS  exp5<>+0(SB), Y5, Y6
+	VFMADD213PS  exp4<>+0(SB), Y5, Y6
+	VFMADD213PS  exp3<>+0(SB), Y5, Y6
+	VFMADD213PS  half<>+0(SB), Y5, Y6
+	VADDPS       one<>+0(SB), Y5, Y7
+	VMULPS       Y5, Y5, Y8
+	VFMADD231PS  Y6, Y8, Y3
+	VSUBPS       one<>+0(SB), Y7, Y6
+	VSUBPS       Y6, Y5, Y5
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y3, Y7, Y3
+	VCVTPS2DQ    Y4, Y5
+	VPSRAD       $0x01, Y5, Y6
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       bias127<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y3, Y6
+	VPADDD       bias127<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y6, Y5
+	VADDPS       one<>+0(SB), Y5, Y6
+	VSUBPS       one<>+0(SB), Y6, Y7
+	VSUBPS       Y7, Y5, Y5
+	VMOVUPS      one<>+0(SB), Y7
+	VDIVPS       Y6, Y7, Y7
+	VMOVUPS      one<>+0(SB), Y8
+	VBLENDVPS    Y2, Y3, Y8, Y3
+	VMULPS       Y3, Y2, Y8
+	VMULPS       Y7, Y8, Y9
+	VMOVAPS      Y8, Y10
+	VFNMADD231PS Y6, Y9, Y10
+	VFNMADD231PS Y5, Y9, Y10
+	VFMSUB213PS  Y8, Y2, Y3
+	VADDPS       Y3, Y10, Y3
+	VFMADD231PS  Y7, Y3, Y9
+	VCVTPS2DQ    Y4, Y3
+	VPSRAD       $0x01, Y3, Y4
+	VPSUBD       Y4, Y3, Y3
 	VPADDD       bias127<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y3, Y3
-	VPADDD       bias127<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y3, Y2
-	VMOVUPS      one<>+0(SB), Y3
-	VBLENDVPS    Y1, Y2, Y3, Y3
-	VADDPS       one<>+0(SB), Y2, Y4
-	VSUBPS       one<>+0(SB), Y4, Y5
-	VSUBPS       Y5, Y2, Y2
-	VMOVUPS      one<>+0(SB), Y5
-	VDIVPS       Y4, Y5, Y5
-	VMULPS       Y5, Y3, Y6
-	VMOVAPS      Y3, Y3
-	VFNMADD231PS Y4, Y6, Y3
-	VFNMADD231PS Y2, Y6, Y3
-	VFMADD231PS  Y5, Y3, Y6
-	VMULPS       Y1, Y6, Y1
-	VMASKMOVPS   Y1, Y0, (CX)
+	VMULPS       Y4, Y9, Y4
+	VPADDD       bias127<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y3
+	VBLENDVPS    Y2, Y3, Y9, Y2
+	VCMPPS       $0x1e, siluTop<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (CX)
 	CMPQ         AX, $0x08
 	JLE          silusAVX2Done
 	LEAQ         masks<>+96(SB), BX
@@ -903,54 +965,68 @@ silusAVX2Tail:
 	SUBQ         AX, BX
 	VMOVUPS      (BX), Y0
 	VMASKMOVPS   32(DX), Y0, Y1
-	VORPS        signBit<>+0(SB), Y1, Y2
-	VMOVUPS      expBottom<>+0(SB), Y3
-	VMAXPS       Y2, Y3, Y3
-	VMOVUPS      magic<>+0(SB), Y2
-	VFMADD231PS  log2e<>+0(SB), Y3, Y2
-	VSUBPS       magic<>+0(SB), Y2, Y2
+	VMOVUPS      siluBottom<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y2
+	VORPS        signBit<>+0(SB), Y2, Y3
+	VMOVUPS      magic<>+0(SB), Y4
+	VFMADD231PS  log2e<>+0(SB), Y3, Y4
+	VSUBPS       magic<>+0(SB), Y4, Y4
 	VMOVAPS      Y3, Y3
-	VFMADD231PS  minusLn2Hi<>+0(SB), Y2, Y3
-	VMOVAPS      Y3, Y4
-	VFMADD231PS  minusLn2Lo<>+0(SB), Y2, Y4
-	VSUBPS       Y4, Y3, Y3
-	VFMADD231PS  minusLn2Lo<>+0(SB), Y2, Y3
-	VMOVUPS      exp7<>+0(SB), Y5
-	VFMADD213PS  exp6<>+0(SB), Y4, Y5
-	VFMADD213PS  exp5<>+0(SB), Y4, Y5
-	VFMADD213PS  exp4<>+0(SB), Y4, Y5
-	VFMADD213PS  exp3<>+0(SB), Y4, Y5
-	VFMADD213PS  half<>+0(SB), Y4, Y5
-	VADDPS       one<>+0(SB), Y4, Y6
-	VMULPS       Y4, Y4, Y7
-	VFMADD231PS  Y5, Y7, Y3
-	VSUBPS       one<>+0(SB), Y6, Y5
-	VSUBPS       Y5, Y4, Y4
-	VADDPS       Y4, Y3, Y3
-	VADDPS       Y3, Y6, Y3
-	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y4
-	VPSUBD       Y4, Y2, Y2
+	VFMADD231PS  minusLn2Hi<>+0(SB), Y4, Y3
+	VMOVAPS      Y3, Y5
+	VFMADD231PS  minusLn2Lo<>+0(SB), Y4, Y5
+	VSUBPS       Y5, Y3, Y3
+	VFMADD231PS  minusLn2Lo<>+0(SB), Y4, Y3
+	VMOVUPS      exp7<>+0(SB), Y6
+	VFMADD213PS  exp6<>+0(SB), Y5, Y6
+	VFMADD213PS  exp5<>+0(SB), Y5, Y6
+	VFMADD213PS  exp4<>+0(SB), Y5, Y6
+	VFMADD213PS  exp3<>+0(SB), Y5, Y6
+	VFMADD213PS  half<>+0(SB), Y5, Y6
+	VADDPS       one<>+0(SB), Y5, Y7
+	VMULPS       Y5, Y5, Y8
+	VFMADD231PS  Y6, Y8, Y3
+	VSUBPS       one<>+0(SB), Y7, Y6
+	VSUBPS       Y6, Y5, Y5
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y3, Y7, Y3
+	VCVTPS2DQ    Y4, Y5
+	VPSRAD       $0x01, Y5, Y6
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       bias127<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y3, Y6
+	VPADDD       bias127<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y6, Y5
+	VADDPS       one<>+0(SB), Y5, Y6
+	VSUBPS       one<>+0(SB), Y6, Y7
+	VSUBPS       Y7, Y5, Y5
+	VMOVUPS      one<>+0(SB), Y7
+	VDIVPS       Y6, Y7, Y7
+	VMOVUPS      one<>+0(SB), Y8
+	VBLENDVPS    Y2, Y3, Y8, Y3
+	VMULPS       Y3, Y2, Y8
+	VMULPS       Y7, Y8, Y9
+	VMOVAPS      Y8, Y10
+	VFNMADD231PS Y6, Y9, Y10
+	VFNMADD231PS Y5, Y9, Y10
+	VFMSUB213PS  Y8, Y2, Y3
+	VADDPS       Y3, Y10, Y3
+	VFMADD231PS  Y7, Y3, Y9
+	VCVTPS2DQ    Y4, Y3
+	VPSRAD       $0x01, Y3, Y4
+	VPSUBD       Y4, Y3, Y3
 	VPADDD       bias127<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y3, Y3
-	VPADDD       bias127<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y3, Y2
-	VMOVUPS      one<>+0(SB), Y3
-	VBLENDVPS    Y1, Y2, Y3, Y3
-	VADDPS       one<>+0(SB), Y2, Y4
-	VSUBPS       one<>+0(SB), Y4, Y5
-	VSUBPS       Y5, Y2, Y2
-	VMOVUPS      one<>+0(SB), Y5
-	VDIVPS       Y4, Y5, Y5
-	VMULPS       Y5, Y3, Y6
-	VMOVAPS      Y3, Y3
-	VFNMADD231PS Y4, Y6, Y3
-	VFNMADD231PS Y2, Y6, Y3
-	VFMADD231PS  Y5, Y3, Y6
-	VMULPS       Y1, Y6, Y1
-	VMASKMOVPS   Y1, Y0, 32(CX)
+	VMULPS       Y4, Y9, Y4
+	VPADDD       bias127<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y3
+	VBLENDVPS    Y2, Y3, Y9, Y2
+	VCMPPS       $0x1e, siluTop<>+0(SB), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VMASKMOVPS   Y2, Y0, 32(CX)
 
 silusAVX2Done:
 	VZEROUPPER
@@ -3054,47 +3130,54 @@ TEXT ·silusAVX512(SB), NOSPLIT, $0-48
 
 silusAVX512Loop:
 	VMOVUPS          (DX), Z0
-	VORPS.BCST       signBit<>+0(SB), Z0, Z1
-	VBROADCASTSS     expBottom<>+0(SB), Z2
-	VMAXPS           Z1, Z2, Z2
-	VBROADCASTSS     magic<>+0(SB), Z1
-	VFMADD231PS.BCST log2e<>+0(SB), Z2, Z1
-	VSUBPS.BCST      magic<>+0(SB), Z1, Z1
+	VBROADCASTSS     siluBottom<>+0(SB), Z1
+	VMAXPS           Z0, Z1, Z1
+	VORPS.BCST       signBit<>+0(SB), Z1, Z2
+	VBROADCASTSS     magic<>+0(SB), Z3
+	VFMADD231PS.BCST log2e<>+0(SB), Z2, Z3
+	VSUBPS.BCST      magic<>+0(SB), Z3, Z3
 	VMOVAPS          Z2, Z2
-	VFMADD231PS.BCST minusLn2Hi<>+0(SB), Z1, Z2
-	VMOVAPS          Z2, Z5
-	VFMADD231PS.BCST minusLn2Lo<>+0(SB), Z1, Z5
-	VSUBPS           Z5, Z2, Z2
-	VFMADD231PS.BCST minusLn2Lo<>+0(SB), Z1, Z2
-	VBROADCASTSS     exp7<>+0(SB), Z6
-	VFMADD213PS.BCST exp6<>+0(SB), Z5, Z6
-	VFMADD213PS.BCST exp5<>+0(SB), Z5, Z6
-	VFMADD213PS.BCST exp4<>+0(SB), Z5, Z6
-	VFMADD213PS.BCST exp3<>+0(SB), Z5, Z6
-	VFMADD213PS.BCST half<>+0(SB), Z5, Z6
-	VADDPS.BCST      one<>+0(SB), Z5, Z7
-	VMULPS           Z5, Z5, Z8
-	VFMADD231PS      Z6, Z8, Z2
-	VSUBPS.BCST      one<>+0(SB), Z7, Z6
-	VSUBPS           Z6, Z5, Z5
-	VADDPS           Z5, Z2, Z2
-	VADDPS           Z2, Z7, Z2
-	VSCALEFPS        Z1, Z2, Z1
-	VBROADCASTSS     one<>+0(SB), Z2
-	VPMOVD2M         Z0, K1
-	VBLENDMPS        Z1, Z2, K1, Z3
-	VADDPS.BCST      one<>+0(SB), Z1, Z2
-	VSUBPS.BCST      one<>+0(SB), Z2, Z5
-	VSUBPS           Z5, Z1, Z1
-	VBROADCASTSS     one<>+0(SB), Z5
-	VDIVPS           Z2, Z5, Z5
-	VMULPS           Z5, Z3, Z6
-	VMOVAPS          Z3, Z7
-	VFNMADD231PS     Z2, Z6, Z7
-	VFNMADD231PS     Z1, Z6, Z7
-	VFMADD231PS      Z5, Z7, Z6
-	VMULPS           Z0, Z6, Z0
-	VMOVUPS          Z0, (CX)
+	VFMADD231PS.BCST minusLn2Hi<>+0(SB), Z3, Z2
+	VMOVAPS          Z2, Z8
+	VFMADD231PS.BCST minusLn2Lo<>+0(SB), Z3, Z8
+	VSUBPS           Z8, Z2, Z2
+	VFMADD231PS.BCST minusLn2Lo<>+0(SB), Z3, Z2
+	VBROADCASTSS     exp7<>+0(SB), Z9
+	VFMADD213PS.BCST exp6<>+0(SB), Z8, Z9
+	VFMADD213PS.BCST exp5<>+0(SB), Z8, Z9
+	VFMADD213PS.BCST exp4<>+0(SB), Z8, Z9
+	VFMADD213PS.BCST exp3<>+0(SB), Z8, Z9
+	VFMADD213PS.BCST half<>+0(SB), Z8, Z9
+	VADDPS.BCST      one<>+0(SB), Z8, Z10
+	VMULPS           Z8, Z8, Z11
+	VFMADD231PS      Z9, Z11, Z2
+	VSUBPS.BCST      one<>+0(SB), Z10, Z9
+	VSUBPS           Z9, Z8, Z8
+	VADDPS           Z8, Z2, Z2
+	VADDPS           Z2, Z10, Z2
+	VSCALEFPS        Z3, Z2, Z8
+	VADDPS.BCST      one<>+0(SB), Z8, Z9
+	VSUBPS.BCST      one<>+0(SB), Z9, Z10
+	VSUBPS           Z10, Z8, Z8
+	VBROADCASTSS     one<>+0(SB), Z10
+	VDIVPS           Z9, Z10, Z10
+	VBROADCASTSS     one<>+0(SB), Z11
+	VPMOVD2M         Z1, K1
+	VBLENDMPS        Z2, Z11, K1, Z4
+	VMULPS           Z4, Z1, Z2
+	VMULPS           Z10, Z2, Z11
+	VMOVAPS          Z2, Z12
+	VFNMADD231PS     Z9, Z11, Z12
+	VFNMADD231PS     Z8, Z11, Z12
+	VFMSUB213PS      Z2, Z1, Z4
+	VADDPS           Z4, Z12, Z2
+	VFMADD231PS      Z10, Z2, Z11
+	VSCALEFPS        Z3, Z11, Z2
+	VPMOVD2M         Z1, K1
+	VBLENDMPS        Z2, Z11, K1, Z5
+	VCMPPS.BCST      $0x1e, siluTop<>+0(SB), Z0, K1
+	VMOVAPS          Z0, K1, Z5
+	VMOVUPS          Z5, (CX)
 	ADDQ             $0x40, CX
 	ADDQ             $0x40, DX
 	SUBQ             $0x10, AX
@@ -3109,47 +3192,54 @@ silusAVX512Tail:
 	VMOVUPS          (BX), Z0
 	VPMOVD2M         Z0, K1
 	VMOVUPS.Z        (DX), K1, Z0
-	VORPS.BCST       signBit<>+0(SB), Z0, Z1
-	VBROADCASTSS     expBottom<>+0(SB), Z2
-	VMAXPS           Z1, Z2, Z2
-	VBROADCASTSS     magic<>+0(SB), Z1
-	VFMADD231PS.BCST log2e<>+0(SB), Z2, Z1
-	VSUBPS.BCST      magic<>+0(SB), Z1, Z1
+	VBROADCASTSS     siluBottom<>+0(SB), Z1
+	VMAXPS           Z0, Z1, Z1
+	VORPS.BCST       signBit<>+0(SB), Z1, Z2
+	VBROADCASTSS     magic<>+0(SB), Z3
+	VFMADD231PS.BCST log2e<>+0(SB), Z2, Z3
+	VSUBPS.BCST      magic<>+0(SB), Z3, Z3
 	VMOVAPS          Z2, Z2
-	VFMADD231PS.BCST minusLn2Hi<>+0(SB), Z1, Z2
-	VMOVAPS          Z2, Z3
-	VFMADD231PS.BCST minusLn2Lo<>+0(SB), Z1, Z3
-	VSUBPS           Z3, Z2, Z2
-	VFMADD231PS.BCST minusLn2Lo<>+0(SB), Z1, Z2
+	VFMADD231PS.BCST minusLn2Hi<>+0(SB), Z3, Z2
+	VMOVAPS          Z2, Z4
+	VFMADD231PS.BCST minusLn2Lo<>+0(SB), Z3, Z4
+	VSUBPS           Z4, Z2, Z2
+	VFMADD231PS.BCST minusLn2Lo<>+0(SB), Z3, Z2
 	VBROADCASTSS     exp7<>+0(SB), Z5
-	VFMADD213PS.BCST exp6<>+0(SB), Z3, Z5
-	VFMADD213PS.BCST exp5<>+0(SB), Z3, Z5
-	VFMADD213PS.BCST exp4<>+0(SB), Z3, Z5
-	VFMADD213PS.BCST exp3<>+0(SB), Z3, Z5
-	VFMADD213PS.BCST half<>+0(SB), Z3, Z5
-	VADDPS.BCST      one<>+0(SB), Z3, Z6
-	VMULPS           Z3, Z3, Z7
-	VFMADD231PS      Z5, Z7, Z2
-	VSUBPS.BCST      one<>+0(SB), Z6, Z5
-	VSUBPS           Z5, Z3, Z3
-	VADDPS           Z3, Z2, Z2
-	VADDPS           Z2, Z6, Z2
-	VSCALEFPS        Z1, Z2, Z1
-	VBROADCASTSS     one<>+0(SB), Z2
-	VPMOVD2M         Z0, K2
-	VBLENDMPS        Z1, Z2, K2, Z4
-	VADDPS.BCST      one<>+0(SB), Z1, Z2
-	VSUBPS.BCST      one<>+0(SB), Z2, Z3
-	VSUBPS           Z3, Z1, Z1
-	VBROADCASTSS     one<>+0(SB), Z3
-	VDIVPS           Z2, Z3, Z3
-	VMULPS           Z3, Z4, Z5
-	VMOVAPS          Z4, Z4
-	VFNMADD231PS     Z2, Z5, Z4
-	VFNMADD231PS     Z1, Z5, Z4
-	VFMADD231PS      Z3, Z4, Z5
-	VMULPS           Z0, Z5, Z0
-	VMOVUPS          Z0, K1, (CX)
+	VFMADD213PS.BCST exp6<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST exp5<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST exp4<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST exp3<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST half<>+0(SB), Z4, Z5
+	VADDPS.BCST      one<>+0(SB), Z4, Z8
+	VMULPS           Z4, Z4, Z9
+	VFMADD231PS      Z5, Z9, Z2
+	VSUBPS.BCST      one<>+0(SB), Z8, Z5
+	VSUBPS           Z5, Z4, Z4
+	VADDPS           Z4, Z2, Z2
+	VADDPS           Z2, Z8, Z2
+	VSCALEFPS        Z3, Z2, Z4
+	VADDPS.BCST      one<>+0(SB), Z4, Z5
+	VSUBPS.BCST      one<>+0(SB), Z5, Z8
+	VSUBPS           Z8, Z4, Z4
+	VBROADCASTSS     one<>+0(SB), Z8
+	VDIVPS           Z5, Z8, Z8
+	VBROADCASTSS     one<>+0(SB), Z9
+	VPMOVD2M         Z1, K2
+	VBLENDMPS        Z2, Z9, K2, Z6
+	VMULPS           Z6, Z1, Z2
+	VMULPS           Z8, Z2, Z9
+	VMOVAPS          Z2, Z10
+	VFNMADD231PS     Z5, Z9, Z10
+	VFNMADD231PS     Z4, Z9, Z10
+	VFMSUB213PS      Z2, Z1, Z6
+	VADDPS           Z6, Z10, Z2
+	VFMADD231PS      Z8, Z2, Z9
+	VSCALEFPS        Z3, Z9, Z2
+	VPMOVD2M         Z1, K2
+	VBLENDMPS        Z2, Z9, K2, Z7
+	VCMPPS.BCST      $0x1e, siluTop<>+0(SB), Z0, K2
+	VMOVAPS          Z0, K2, Z7
+	VMOVUPS          Z7, K1, (CX)
 
 silusAVX512Done:
 	VZEROUPPER

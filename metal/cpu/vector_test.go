@@ -21,7 +21,7 @@ const guardWord = 12345.5
 
 // edges are where the functions change their ways.
 var edges = []float32{0, float32(math.Copysign(0, -1)), 1e-45, -1e-45, 1e-38, -1e-38, 0.625, -0.625, math.Nextafter32(0.625, 0), 10, -10, 88.72283, 88.72284, 88.8, 89, 90,
-	-87.33655, -87.4, -103.97, -103.98, -104, -104.5, 1e30, -1e30, math.MaxFloat32, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), -float32(math.NaN())}
+	-87.33655, -87.4, -103.97, -103.98, -104, -104.5, 100, -108.5, -120, 1e30, -1e30, math.MaxFloat32, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), -float32(math.NaN())}
 
 // vector is n values at any address, an odd one too, between guard words.
 func (c *vectorCase) vector(n int) []float32 {

@@ -32,8 +32,7 @@ func generateMath() (asm, stubs []byte, err error) {
 			s.store("y", g.sigmoid(s.load("x")))
 		})
 		g.elementwise("silus", "y, x []float32", "is y = x·σ(x).", func(s *strip) {
-			x := s.load("x")
-			s.store("y", g.mul(g.sigmoid(x), x))
+			s.store("y", g.silu(s.load("x")))
 		})
 		g.elementwise("mulSigmoids", "y, x []float32", "is y *= σ(x).", func(s *strip) {
 			s.store("y", g.mul(g.sigmoid(s.load("x")), s.load("y")))
@@ -106,6 +105,7 @@ func (g *mathGen) table() {
 	}{
 		{"signBit", 1 << 31}, {"valueBits", 1<<31 - 1}, {"bias127", 127},
 		{"one", bits(1)}, {"two", bits(2)},
+		{"siluTop", bits(100)}, {"siluBottom", bits(-120)},
 		{"expTop", bits(89)}, {"expBottom", bits(-104)},
 		{"log2e", bits(0x1.715476p+0)}, {"magic", bits(0x1.8p23)}, {"minusLn2Hi", bits(-0x1.62e4p-1)}, {"minusLn2Lo", bits(-0x1.7f7d1cp-20)},
 		{"exp7", bits(1.0 / 5040)}, {"exp6", bits(1.0 / 720)}, {"exp5", bits(1.0 / 120)}, {"exp4", bits(1.0 / 24)}, {"exp3", bits(1.0 / 6)}, {"half", bits(0.5)},
@@ -216,8 +216,10 @@ func (g *mathGen) choose(sign, yes, no vec) vec {
 }
 
 // exp is math.go's exp of an x that is already within its bounds or not a number.
-func (g *mathGen) exp(x vec) vec {
-	n := g.sub(g.fma(x, "log2e", g.dup("magic")), "magic")
+func (g *mathGen) exp(x vec) vec { return g.scale(g.expParts(x)) }
+
+func (g *mathGen) expParts(x vec) (p, n vec) {
+	n = g.sub(g.fma(x, "log2e", g.dup("magic")), "magic")
 	r := g.fma(n, "minusLn2Hi", g.move(x))
 	h := g.fma(n, "minusLn2Lo", g.move(r))
 	lo := g.fma(n, "minusLn2Lo", g.sub(r, h))
@@ -227,7 +229,10 @@ func (g *mathGen) exp(x vec) vec {
 	}
 	s := g.add(h, "one")
 	lo = g.fma(g.mul(h, h), q, lo)
-	p := g.add(s, g.add(lo, g.sub(h, g.sub(s, "one"))))
+	return g.add(s, g.add(lo, g.sub(h, g.sub(s, "one")))), n
+}
+
+func (g *mathGen) scale(p, n vec) vec {
 	if g.isa.wide == 16 {
 		y := g.reg()
 		g.VSCALEFPS(n, p, y)
@@ -254,6 +259,32 @@ func (g *mathGen) sigmoid(x vec) vec {
 	y := g.mul(top, inverse)
 	rest := g.fnma(y, lost, g.fnma(y, s, g.move(top)))
 	return g.fma(rest, inverse, y)
+}
+
+func (g *mathGen) silu(x vec) vec {
+	c := g.atLeast(x, "siluBottom")
+	p, n := g.expParts(g.or(c, "signBit"))
+	e := g.scale(p, n)
+	s := g.add(e, "one")
+	lost := g.sub(e, g.sub(s, "one"))
+	inverse := g.div(g.dup("one"), s)
+	p = g.choose(c, p, g.dup("one"))
+	top := g.mul(c, p)
+	y := g.mul(top, inverse)
+	rest := g.fnma(y, lost, g.fnma(y, s, g.move(top)))
+	low := g.with(g.VFMSUB213PS, g.VFMSUB213PS_BCST, c, top, p) // p·c − top
+	y = g.fma(g.add(rest, low), inverse, y)
+	y = g.choose(c, g.scale(y, n), y)
+	if g.isa.wide == 16 {
+		k := g.K()
+		g.VCMPPS_BCST(operand.Imm(greaterThan), g.k("siluTop"), x, k)
+		g.VMOVAPS(x, k, y)
+		return y
+	}
+	far := g.reg()
+	g.VCMPPS(operand.Imm(greaterThan), g.k("siluTop"), x, far)
+	g.VBLENDVPS(far, x, y, y)
+	return y
 }
 
 func (g *mathGen) tanh(x vec) vec {
