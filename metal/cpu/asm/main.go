@@ -1,4 +1,4 @@
-// Command asm writes metal/cpu's amd64 assembly: the loops of the dot products and of
+// Command asm writes metal/cpu's assembly: the loops of the dot products and of
 // what feeds them, for AVX2 and for AVX-512. Each equals its portable definition bit
 // for bit: the 16 lanes of a dot product are two YMM registers or one ZMM register.
 package main
@@ -43,7 +43,8 @@ func generateAll() (map[string][]byte, error) {
 		return nil, err
 	}
 	mathAsm, mathStubs, err := generateMath()
-	return map[string][]byte{asmFile: asm, stubFile: stubs, mathFile: mathAsm, mathStubFile: mathStubs}, err
+	armAsm, armStubs := generateARM64()
+	return map[string][]byte{asmFile: asm, stubFile: stubs, mathFile: mathAsm, mathStubFile: mathStubs, arm64File: armAsm, arm64StubFile: armStubs}, err
 }
 
 // generate is both files of the dot products.
