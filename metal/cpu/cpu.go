@@ -81,6 +81,10 @@ type queue struct {
 	unzipped  []float32 // an operation's inputs in the order of matrix products
 
 	// The operation being run: here, so that none is allocated.
+	simple   simple
+	conv     shortConv
+	kda      kda
+	routing  routing
 	unzipper unzipper
 	matMul   matMul
 	experts  experts
@@ -92,23 +96,10 @@ func (q *queue) Wait() error { return q.ctx.Err() }
 // small is the number of multiply-adds under which waking a thread costs more than it saves.
 const small = 16 << 10
 
-// each runs part(0) … part(parts-1), together about cost multiply-adds, on the
-// device's threads, and returns when all have ended or the context has.
-func (q *queue) each(parts, cost int, part func(int)) { q.run(parts, cost, plain(part)) }
-
-// plain is a task that needs no scratch.
-type plain func(int)
-
-func (f plain) part(i int, _ *scratch) { f(i) }
-
-// run is each for a task that has scratch.
+// run computes t's parts, together about cost multiply-adds, on the device's threads,
+// and returns when all have ended or the context has.
 func (q *queue) run(parts, cost int, t task) {
 	if parts > 0 {
 		q.d.threads.run(t, parts, cost < small, q.cancelled, &q.scratch)
 	}
-}
-
-// span cuts n items in tasks of at most size and returns their number and the i-th's bounds.
-func span(n, size int) (tasks int, bounds func(i int) (lo, hi int)) {
-	return (n + size - 1) / size, func(i int) (int, int) { return i * size, min((i+1)*size, n) }
 }

@@ -16,10 +16,12 @@ type kernels struct {
 	mx4Widen  func(y *float32, w, s *byte, n int)
 	unzip     func(y, x *float32, n int)
 	tile      []tileFunc // by the number of rows of x, from one
-	mix       []mixFunc  // by the number of rows of p, from one
+	mixTile   []mixFunc  // by the number of rows of p, from one
 
 	// axpyWhole is axpy for n a multiple of 16.
 	axpyWhole func(y *float32, a float32, x *float32, n int)
+
+	vectors
 }
 
 type (
@@ -27,7 +29,7 @@ type (
 	mixFunc  func(y *float32, yStride int, p *float32, pStride int, c *float32, cStride, n, width int)
 )
 
-var portable = kernels{name: "portable"}
+var portable = kernels{name: "portable", vectors: portableVectors}
 
 // axpy is y[i] = fma(a, x[i], y[i]).
 func (k *kernels) axpy(y []float32, a float32, x []float32) {
@@ -67,14 +69,14 @@ func (k *kernels) dots(y []float32, yStride int, w []float32, wStride, rows int,
 // row, strides are in floats.
 func (k *kernels) mixes(y []float32, yStride int, p []float32, pStride, qs int, c []float32, cStride, n, width int) {
 	whole := 0
-	if k.mix != nil && n > 0 {
+	if k.mixTile != nil && n > 0 {
 		whole = width &^ (lanes - 1)
 	}
 	if whole > 0 {
 		_, _, _ = y[(qs-1)*yStride+whole-1], p[(qs-1)*pStride+n-1], c[(n-1)*cStride+whole-1]
 		for q := 0; q < qs; {
-			tall := min(len(k.mix), qs-q)
-			k.mix[tall-1](&y[q*yStride], 4*yStride, &p[q*pStride], 4*pStride, &c[0], 4*cStride, n, whole)
+			tall := min(len(k.mixTile), qs-q)
+			k.mixTile[tall-1](&y[q*yStride], 4*yStride, &p[q*pStride], 4*pStride, &c[0], 4*cStride, n, whole)
 			q += tall
 		}
 	}

@@ -3,19 +3,15 @@ package cpu
 import "deltafin/metal"
 
 func (q *queue) Latent(cache []metal.Buffer, first int, kv, w metal.Buffer, n int, s metal.MLAShape, eps float32) {
-	width := s.KVRank + s.Rope
-	q.each(n, n*width, func(i int) {
-		row := kv.F[i*width : (i+1)*width]
-		out := latent(cache, first+i, width)
-		rmsNorm(out[:s.KVRank], row[:s.KVRank], w.F, eps)
-		copy(out[s.KVRank:], row[s.KVRank:])
-	})
+	q.each(n, n*(s.KVRank+s.Rope), simple{do: latent, vs: cache, n: first, x: kv.F, w: w.F, dim: s.KVRank + s.Rope, size: s.KVRank, a: eps})
 }
 
-// latent is the cached row of a position.
-func latent(cache []metal.Buffer, position, width int) []float32 {
-	at := position % metal.LatentBlock * width
-	return cache[position/metal.LatentBlock].F[at : at+width]
+// latent stores row i; n is the first row's position, size the part that is normed.
+func latent(o *simple, i int, _ *scratch) {
+	row, position := o.row(o.x, i), o.n+i
+	out := o.row(o.vs[position/metal.LatentBlock].F, position%metal.LatentBlock)
+	o.k.rmsNorm(out[:o.size], row[:o.size], o.w, o.a)
+	copy(out[o.size:], row[o.size:])
 }
 
 // MLA is defined head by head and row by row. The keys' half of kv_b is folded into
@@ -155,26 +151,20 @@ func (m *mla) attend(sums []float32, i, b int, s *scratch) {
 	m.k.dots(p, metal.LatentBlock, rows, m.width, (n+3)&^3, m.folded[i*m.Heads*m.width:], m.width, m.Heads, m.width, s)
 	for h := range m.Heads {
 		sum := sums[h*m.blockFloats():][:m.blockFloats()]
-		sum[m.KVRank], sum[m.KVRank+1] = weigh(p[h*metal.LatentBlock:][:n], m.Scale)
+		sum[m.KVRank], sum[m.KVRank+1] = m.weigh(p[h*metal.LatentBlock:][:n])
 		clear(sum[:m.KVRank])
 	}
 	m.k.mixes(sums, m.blockFloats(), p, metal.LatentBlock, m.Heads, rows, m.width, n, m.KVRank)
 }
 
 // weigh makes scores weights: e^(p·scale−top), and returns top and their sum.
-func weigh(p []float32, scale float32) (top, sum float32) {
-	for i := range p {
-		p[i] = float32(p[i] * scale)
-	}
+func (m *mla) weigh(p []float32) (top, sum float32) {
+	m.k.scales(p, p, m.Scale)
 	top = p[0]
 	for _, v := range p[1:] {
 		top = max(top, v)
 	}
-	for i, v := range p {
-		p[i] = exp(v - top)
-		sum += p[i]
-	}
-	return top, sum
+	return top, m.k.expSum(p, p, top)
 }
 
 func (m *mla) mean(i, h int) []float32 { return m.means[(h*m.n+i)*m.KVRank:][:m.KVRank] }

@@ -3,32 +3,50 @@ package cpu
 import "deltafin/metal"
 
 func (q *queue) Route(ids []int32, weights []float32, logits, bias metal.Buffer, n, experts, k int, renormalize bool, scale float32) {
-	q.each(n, n*experts*16, func(i int) {
-		route(ids[i*k:(i+1)*k], weights[i*k:(i+1)*k], logits.F[i*experts:(i+1)*experts], bias.F, renormalize, scale)
-	})
+	q.routing = routing{&q.d.kernels, ids, weights, logits.F, bias.F, experts, k, renormalize, scale}
+	q.run(n, n*experts*16, &q.routing)
+	q.routing = routing{}
 }
 
-func route(ids []int32, weights, logits, bias []float32, renormalize bool, scale float32) {
-	score := make([]float32, len(logits))
-	choice := make([]float32, len(logits))
-	for e, l := range logits {
-		score[e] = sigmoid(l)
-		choice[e] = score[e] + bias[e]
-	}
-	// The k-th largest choice, ties to the lower id, by insertion: k is small.
+// routing is a Route being run; a part is a row.
+type routing struct {
+	kernels      *kernels
+	ids          []int32
+	weights      []float32
+	logits, bias []float32
+	experts, k   int
+	renormalize  bool
+	scale        float32
+}
+
+func (r *routing) part(i int, s *scratch) {
+	k, experts := r.k, r.experts
+	r.kernels.route(r.ids[i*k:(i+1)*k], r.weights[i*k:(i+1)*k], r.logits[i*experts:(i+1)*experts], r.bias, r.renormalize, r.scale, s)
+}
+
+func (kn *kernels) route(ids []int32, weights, logits, bias []float32, renormalize bool, scale float32, s *scratch) {
+	experts := len(logits)
+	score, choice := s.floats(experts)[:experts], s.floats(experts)[:experts]
+	kn.sigmoids(score, logits)
+	copy(choice, score)
+	kn.adds(choice, bias[:experts])
+	// The k-th largest choice, ties to the lower id, by insertion: k is small, and once
+	// there are k, few come above the last.
 	best := ids[:0]
-	for e := range choice {
-		at := len(best)
-		for at > 0 && choice[e] > choice[best[at-1]] {
-			at--
-		}
-		if at == len(ids) {
-			continue
-		}
-		if len(best) < len(ids) {
+	for e := 0; e < experts; e++ {
+		if len(best) == len(ids) {
+			e += kn.above(choice[e:], choice[best[len(best)-1]])
+			if e == experts {
+				break
+			}
+		} else {
 			best = best[:len(best)+1]
 		}
-		copy(best[at+1:], best[at:])
+		at := len(best) - 1
+		for at > 0 && choice[e] > choice[best[at-1]] {
+			best[at] = best[at-1]
+			at--
+		}
 		best[at] = int32(e)
 	}
 	// Ascending id, the order in which outputs are summed.
@@ -133,7 +151,7 @@ func (e *experts) gateUp(i int, s *scratch) {
 	gate, up := s.floats(n * width)[:n*width], s.floats(n * width)[:n*width]
 	e.k.product(gate, width, &job.W1, p.lo, p.hi, x, n, s)
 	e.k.product(up, width, &job.W3, p.lo, p.hi, x, n, s)
-	situ(gate, gate, up, e.beta, e.lambda)
+	e.k.situ(gate, gate, up, e.beta, e.lambda)
 	for i := range n {
 		e.k.unzipRows(act[i*inter+p.lo:i*inter+p.hi], gate[i*width:(i+1)*width], width, 1)
 	}

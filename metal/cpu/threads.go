@@ -153,7 +153,8 @@ func (t *threads) run(task task, parts int, small bool, cancelled <-chan struct{
 func (r *region) run(s *scratch) {
 	defer func() {
 		if v := recover(); v != nil {
-			r.panicked.CompareAndSwap(nil, &v)
+			first := v // a copy, so that only a panic allocates
+			r.panicked.CompareAndSwap(nil, &first)
 			r.next.Store(r.parts)
 		}
 	}()

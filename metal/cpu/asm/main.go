@@ -1,4 +1,4 @@
-// Command asm writes metal/cpu's amd64 assembly: the loops of the dot products and of
+// Command asm writes metal/cpu's assembly: the loops of the dot products and of
 // what feeds them, for AVX2 and for AVX-512. Each equals its portable definition bit
 // for bit: the 16 lanes of a dot product are two YMM registers or one ZMM register.
 package main
@@ -21,11 +21,11 @@ import (
 func main() {
 	dir := flag.String("dir", "..", "where to write")
 	flag.Parse()
-	asm, stubs, err := generate()
+	files, err := generateAll()
 	if err != nil {
 		log.Fatal(err)
 	}
-	for name, data := range map[string][]byte{asmFile: asm, stubFile: stubs} {
+	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(*dir, name), data, 0o644); err != nil {
 			log.Fatal(err)
 		}
@@ -37,7 +37,18 @@ const (
 	stubFile = "kernels_amd64.go"
 )
 
-// generate is both files.
+// generateAll is every file that this program writes.
+func generateAll() (map[string][]byte, error) {
+	asm, stubs, err := generate()
+	if err != nil {
+		return nil, err
+	}
+	mathAsm, mathStubs, err := generateMath()
+	armAsm, armStubs := generateARM64()
+	return map[string][]byte{asmFile: asm, stubFile: stubs, mathFile: mathAsm, mathStubFile: mathStubs, arm64File: armAsm, arm64StubFile: armStubs}, err
+}
+
+// generate is both files of the dot products.
 func generate() (asm, stubs []byte, err error) {
 	g := &gen{Context: build.NewContext()}
 	g.ConstraintExpr("!noasm")
