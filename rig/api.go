@@ -5,6 +5,7 @@ import (
 
 	"deltafin/engine"
 	"deltafin/engine/xtml"
+	"deltafin/metal"
 )
 
 // Options says which model to keep warm and with what. The zero value is the
@@ -14,6 +15,8 @@ type Options struct {
 	Threads  int    // computing goroutines; 0 means as many as the process may use CPUs
 	Spine    string // how all weights but the routed experts are kept: "" or "bf16" as stored, "bf12" packed without loss
 	CacheDir string // where the embedded models are unpacked; "" means the platform's cache directory
+
+	Watch func(metal.Device) metal.Device // stands before the device, to watch its operations; nil watches nothing
 }
 
 // Request asks for a generation. Exactly one of Prompt, IDs and Segments is the

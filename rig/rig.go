@@ -85,6 +85,9 @@ func Open(ctx context.Context, o Options) (_ *Rig, err error) {
 		return nil, err
 	}
 	r.device = cpu.Open(cpu.Options{Threads: o.Threads})
+	if o.Watch != nil {
+		r.device = o.Watch(r.device)
+	}
 	if r.model, err = engine.Load(config, r.snapshot, r.device, spine); err != nil {
 		return nil, err
 	}

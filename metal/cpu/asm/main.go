@@ -30,6 +30,9 @@ func main() {
 			log.Fatal(err)
 		}
 	}
+	if err := writePeak(*dir); err != nil {
+		log.Fatal(err)
+	}
 }
 
 const (
