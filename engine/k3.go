@@ -27,6 +27,7 @@ type Model struct {
 
 	// Size of the weights, from the tensors that were loaded.
 	SpineBytes, ExpertsBytes int64
+	PackedBytes              int64 // of SpineBytes, those packed as BF12 into memory of their own
 	Parameters               int64
 
 	snapshot *checkpoint.Snapshot

@@ -18,6 +18,7 @@ import (
 
 	"deltafin/checkpoint"
 	"deltafin/engine"
+	"deltafin/metal"
 	"deltafin/metal/cpu"
 	"deltafin/tokenizer"
 )
@@ -48,7 +49,7 @@ func load(t *testing.T, dir string) *engine.Model {
 	t.Cleanup(func() { s.Close() })
 	d := cpu.Open(cpu.Options{})
 	t.Cleanup(func() { d.Close() })
-	m, err := engine.Load(c, s, d)
+	m, err := engine.Load(c, s, d, metal.BF16)
 	must(t, err)
 	return m
 }
