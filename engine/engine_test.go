@@ -476,7 +476,7 @@ func TestOneAnswerForOperations(t *testing.T) {
 				cancel()
 				ids = ids[n:]
 			}
-			history = append(history, s.Logits())
+			history = append(history, slices.Clone(s.Logits()))
 		}
 		for _, s := range live { // whatever its forks did since, each is what it would be alone
 			alone := m.NewSequence()
@@ -597,5 +597,24 @@ func TestTruncatedUnderMapping(t *testing.T) {
 	}
 	if err := s.Extend(t.Context(), []int{4, 5}, engine.ExtendOptions{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A token allocates nothing, but for the state that grows with the text.
+func TestTokenAllocatesNothing(t *testing.T) {
+	m := small(t, 2)
+	s := m.NewSequence()
+	ids := []int{5}
+	extend := func() {
+		if err := s.Extend(t.Context(), ids, engine.ExtendOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 200 { // every expert seen, scratch at its full size
+		ids[0] = i % m.VocabSize
+		extend()
+	}
+	if got := testing.AllocsPerRun(50, extend); got != 0 {
+		t.Errorf("%g allocations a token", got)
 	}
 }

@@ -104,6 +104,8 @@ type Device interface {
 type Queue interface {
 	// Wait returns when all operations have run; the error is the context's.
 	Wait() error
+	// Reset begins anew, after Wait, under another context.
+	Reset(ctx context.Context)
 
 	// Embed copies rows ids of table (BF16 or F32), widened: y[len(ids)][table.Cols].
 	Embed(y Buffer, table Matrix, ids []int)

@@ -64,7 +64,9 @@ func (d *Device) Threads() int { return d.threads.helpers + 1 }
 func (d *Device) NewBuffer(n int) metal.Buffer { return metal.Buffer{F: make([]float32, n)} }
 
 func (d *Device) Begin(ctx context.Context) metal.Queue {
-	return &queue{d: d, ctx: ctx, cancelled: ctx.Done()}
+	q := &queue{d: d}
+	q.Reset(ctx)
+	return q
 }
 
 func (d *Device) Close() error {
@@ -92,6 +94,8 @@ type queue struct {
 }
 
 func (q *queue) Wait() error { return q.ctx.Err() }
+
+func (q *queue) Reset(ctx context.Context) { q.ctx, q.cancelled = ctx, ctx.Done() }
 
 // small is the number of multiply-adds under which waking a thread costs more than it saves.
 const small = 16 << 10
