@@ -2,6 +2,7 @@ package cell
 
 import (
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/constant"
 	"go/parser"
@@ -24,6 +25,12 @@ type lowered struct {
 	instances map[string]*decl
 	err       error    // what the interpreter can't have
 	undos     []func() // when the cell doesn't compile
+
+	// Of gotten packages: the functions that run before enter, those whose packages
+	// they begin, and the functions that the interpreter refused.
+	inits  []string
+	begun  []*gottenPackage
+	blamed map[*decl]bool
 }
 
 // constraint says whether o is an interface that only type parameters can have.
@@ -61,11 +68,26 @@ type lowerer struct {
 	locals map[localKey]*types.Named
 	errs   []error
 	undos  []func()
+
+	jobs  []*job // to lower, of gotten packages
+	inits []initializer
+	begun []*gottenPackage
+}
+
+func newLowerer(u *unit) *lowerer {
+	return &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}, locals: map[localKey]*types.Named{}}
+}
+
+// undo takes back what lowering did, for a cell that doesn't compile.
+func (low *lowered) undo() {
+	for _, f := range low.undos {
+		f()
+	}
 }
 
 // lower writes a checked cell for the interpreter. It leaves u's tree as it is.
 func lower(u *unit) *lowered {
-	l := &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}, locals: map[localKey]*types.Named{}}
+	l := newLowerer(u)
 	t := u.table
 	for _, d := range u.fresh {
 		switch {
@@ -82,12 +104,12 @@ func lower(u *unit) *lowered {
 		case *ast.GenDecl:
 			for _, n := range u.fresh {
 				if n.kind == typeKind && d.Tok == token.TYPE && n.spec == d.Specs[0] && !n.generic && !constraint(u.info.Defs[n.spec.Name]) {
-					l.within(n, u.info, nil, true, func() { l.typeOf(u.info.Defs[n.spec.Name].Type()) })
+					l.within(n, u.info, nil, func() { l.typeOf(u.info.Defs[n.spec.Name].Type()) })
 				}
 			}
 		case *ast.FuncDecl:
 			if n := u.text[d]; !n.generic {
-				l.within(n, u.info, nil, true, func() {
+				l.within(n, u.info, nil, func() {
 					n.lowered = d
 					if n.kind == methodKind {
 						n.lowered = l.declared(n, d)
@@ -155,25 +177,37 @@ func lower(u *unit) *lowered {
 	for _, d := range u.fresh {
 		if d.kind == varKind && u.alias[d] == nil {
 			var typ ast.Expr
-			l.within(d, u.info, nil, true, func() { typ = l.typeOf(u.pkg.Scope().Lookup(d.file).Type()) })
+			l.within(d, u.info, nil, func() { typ = l.typeOf(u.pkg.Scope().Lookup(d.file).Type()) })
 			d.lowered = typ
 			f.Decls = append(f.Decls, variable(d.run, typ))
 		}
 	}
 	out := &lowered{file: f, enter: "Cell" + mark + strconv.Itoa(t.next())}
 	f.Decls = append(f.Decls, &ast.FuncDecl{Name: ast.NewIdent(out.enter), Type: &ast.FuncType{Params: &ast.FieldList{}}, Body: &ast.BlockStmt{List: body}})
+	l.begin()
+	l.complete(out)
+	return out
+}
+
+// complete puts what lowering has made into the file.
+func (l *lowerer) complete(out *lowered) {
+	l.work()
+	f := out.file
 	for _, d := range l.made {
-		if n, ok := d.lowered.(ast.Decl); ok {
+		switch n := d.lowered.(type) {
+		case ast.Decl:
 			f.Decls = append(f.Decls, n)
+		case ast.Expr:
+			f.Decls = append(f.Decls, variable(d.run, n))
 		}
 	}
 	out.made, out.instances, out.err, out.undos = l.made, l.instances, errors.Join(l.errs...), l.undos
+	out.inits, out.begun = orderInits(l.inits), l.begun
 	var imports []ast.Decl
 	for p := range l.paths {
 		imports = append(imports, importDecl(importAlias(p), p))
 	}
 	f.Decls = append(imports, f.Decls...)
-	return out
 }
 
 // ordered are the statements as they run: those of a whole program, which are its
@@ -342,16 +376,6 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 	case *ast.FuncDecl:
 		if f, ok := l.info.Defs[n.Name].(*types.Func); ok {
 			return l.function(n, f.Type())
-		}
-		for f, b := range l.u.bodies {
-			if b.Body == n.Body {
-				return l.function(n, f.Type())
-			}
-		}
-		for f, b := range l.u.table.lib.bodies {
-			if b.fn.Body == n.Body {
-				return l.function(n, f.Type())
-			}
 		}
 	case *ast.FuncLit:
 		return l.function(n, l.info.Types[n].Type)
@@ -677,6 +701,10 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 		if id, ok := e.X.(*ast.Ident); ok {
 			if p, ok := info.Uses[id].(*types.PkgName); ok {
 				path := p.Imported().Path()
+				if l.u.table.lib.gottenOf(p.Imported()) != nil {
+					return l.name(e.Sel, info.Uses[e.Sel])
+				}
+				l.standard(path, e.Sel.Name)
 				l.paths[path] = true
 				return &ast.SelectorExpr{X: &ast.Ident{Name: importAlias(path), NamePos: id.NamePos}, Sel: &ast.Ident{Name: e.Sel.Name, NamePos: e.Sel.NamePos}}
 			}
@@ -815,7 +843,7 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 		if p, ok := t.Type().(*types.TypeParam); ok && l.subst[p] != nil {
 			return setPositions(l.typeOf(p), id.NamePos)
 		}
-		if t.IsAlias() || t.Pkg() == l.u.pkg {
+		if t.IsAlias() || t.Pkg() == l.u.pkg || l.u.table.lib.gottenOf(t.Pkg()) != nil {
 			return setPositions(l.typeOf(t.Type()), id.NamePos)
 		}
 	}
@@ -837,7 +865,13 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 	if v, ok := o.(*types.Var); ok && v.IsField() {
 		return nil
 	}
+	if v, ok := o.(*types.Var); ok && o.Parent() == o.Pkg().Scope() {
+		if g := l.u.table.lib.gottenOf(o.Pkg()); g != nil {
+			return &ast.Ident{Name: l.gottenVar(g, v).run, NamePos: id.NamePos}
+		}
+	}
 	if o.Pkg() != l.u.pkg && o.Parent() == o.Pkg().Scope() {
+		l.standard(o.Pkg().Path(), id.Name)
 		l.paths[o.Pkg().Path()] = true
 		return &ast.SelectorExpr{X: &ast.Ident{Name: importAlias(o.Pkg().Path()), NamePos: id.NamePos}, Sel: &ast.Ident{Name: id.Name, NamePos: id.NamePos}}
 	}
@@ -919,6 +953,17 @@ func isDigits(s string) bool {
 	return true
 }
 
+// standard notes as a fault a name of the standard library that a gotten package uses
+// and the interpreter lacks.
+func (l *lowerer) standard(path, name string) {
+	if l.cur == nil || l.cur.job == nil {
+		return
+	}
+	if _, ok := l.u.table.known(path, name); !ok {
+		l.errs = append(l.errs, fmt.Errorf("it uses %s.%s", path, name))
+	}
+}
+
 // typeOf writes a type in the interpreter's names.
 func (l *lowerer) typeOf(t types.Type) ast.Expr {
 	t = l.concrete(t)
@@ -953,9 +998,10 @@ func (l *lowerer) typeOf(t types.Type) ast.Expr {
 			l.instanceOf(t)
 			return l.symbol(t)
 		}
-		if o.Pkg() == l.u.pkg || l.local(o) {
+		if o.Pkg() == l.u.pkg || l.local(o) || l.u.table.lib.gottenOf(o.Pkg()) != nil {
 			return l.symbol(t)
 		}
+		l.standard(o.Pkg().Path(), o.Name())
 		l.paths[o.Pkg().Path()] = true
 		return &ast.SelectorExpr{X: ast.NewIdent(importAlias(o.Pkg().Path())), Sel: ast.NewIdent(o.Name())}
 	case *types.TypeParam:

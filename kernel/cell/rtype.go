@@ -214,7 +214,7 @@ func (l *lowerer) definedOf(n *types.Named) (reflect.Type, error) {
 		return reflect.TypeFor[error](), nil
 	}
 	if o.Pkg() != l.u.pkg && n.TypeArgs().Len() == 0 {
-		if l.u.named[o] == nil && o.Parent() == o.Pkg().Scope() && !l.local(o) {
+		if l.u.named[o] == nil && !l.local(o) && l.u.table.lib.gottenOf(o.Pkg()) == nil {
 			if t := r.std(o.Pkg().Path(), o.Name()); t != nil {
 				return t, nil
 			}
@@ -432,7 +432,7 @@ func (l *lowerer) shape(t types.Type) (reflect.Type, error) {
 		}
 		return reflect.StructOf(fields), nil
 	case *types.Named:
-		if t.Obj().Pkg() != nil && l.u.named[t.Origin().Obj()] == nil && t.TypeArgs().Len() == 0 && !l.local(t.Obj()) {
+		if t.Obj().Pkg() != nil && l.u.named[t.Origin().Obj()] == nil && t.TypeArgs().Len() == 0 && !l.local(t.Obj()) && l.u.table.lib.gottenOf(t.Obj().Pkg()) == nil {
 			return l.definedOf(t)
 		}
 		return l.shape(t.Underlying())
