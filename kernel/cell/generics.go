@@ -386,29 +386,27 @@ func (l *lowerer) mentions(t types.Type, seen map[types.Type]bool) bool {
 	return false
 }
 
-// generic gives what a use of a generic function or type becomes, or nil.
-func (l *lowerer) generic(e ast.Expr) ast.Expr {
-	var id *ast.Ident
+// nameOf is the name in a name, a selector, or one of these for some types; nil for
+// other expressions.
+func nameOf(e ast.Expr) *ast.Ident {
+	switch x := e.(type) {
+	case *ast.IndexExpr:
+		e = x.X
+	case *ast.IndexListExpr:
+		e = x.X
+	}
 	switch x := e.(type) {
 	case *ast.Ident:
-		id = x
+		return x
 	case *ast.SelectorExpr:
-		id = x.Sel
-	case *ast.IndexExpr:
-		switch y := x.X.(type) {
-		case *ast.Ident:
-			id = y
-		case *ast.SelectorExpr:
-			id = y.Sel
-		}
-	case *ast.IndexListExpr:
-		switch y := x.X.(type) {
-		case *ast.Ident:
-			id = y
-		case *ast.SelectorExpr:
-			id = y.Sel
-		}
+		return x.Sel
 	}
+	return nil
+}
+
+// generic gives what a use of a generic function or type becomes, or nil.
+func (l *lowerer) generic(e ast.Expr) ast.Expr {
+	id := nameOf(e)
 	if id == nil {
 		return nil
 	}

@@ -46,9 +46,10 @@ func constraint(o types.Object) bool {
 const internalPath = "cell" + mark
 
 type lowerer struct {
-	u     *unit
-	paths map[string]bool
-	done  map[ast.Expr]bool // made here: nothing to rewrite
+	u      *unit
+	paths  map[string]bool
+	done   map[ast.Expr]bool // made here: nothing to rewrite
+	called map[ast.Expr]bool // the functions of calls
 
 	// What is being lowered: its declaration (nil for the statements), the
 	// checker's facts about it, and the types that stand for its parameters.
@@ -75,7 +76,7 @@ type lowerer struct {
 }
 
 func newLowerer(u *unit) *lowerer {
-	return &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}, locals: map[localKey]*types.Named{}}
+	return &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, called: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}, locals: map[localKey]*types.Named{}}
 }
 
 // undo takes back what lowering did, for a cell that doesn't compile.
@@ -656,6 +657,36 @@ func (l *lowerer) child(v reflect.Value) reflect.Value {
 
 // rewrite gives what an expression becomes, or nil to go on inside it.
 func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
+	if c, ok := e.(*ast.CallExpr); ok {
+		l.called[ast.Unparen(c.Fun)] = true
+	}
+	r := l.rewritten(e)
+	// The interpreter has no value for a declared function in most places: a literal
+	// that calls it has.
+	if name, ok := r.(*ast.Ident); ok && !l.called[e] && l.declaredFunc(e) {
+		sig := l.concrete(l.info.Types[e].Type).(*types.Signature)
+		return l.closure(sig, e.Pos(), func(args []ast.Expr, ellipsis token.Pos) ast.Expr {
+			return &ast.CallExpr{Fun: name, Lparen: e.Pos(), Ellipsis: ellipsis, Rparen: e.Pos(), Args: args}
+		})
+	}
+	return r
+}
+
+// declaredFunc says whether e names a declared function, as a value.
+func (l *lowerer) declaredFunc(e ast.Expr) bool {
+	tv, ok := l.info.Types[e]
+	if !ok || !tv.IsValue() {
+		return false
+	}
+	id := nameOf(e)
+	if id == nil {
+		return false
+	}
+	f, ok := l.info.Uses[id].(*types.Func)
+	return ok && f.Signature().Recv() == nil
+}
+
+func (l *lowerer) rewritten(e ast.Expr) ast.Expr {
 	info := l.info
 	if tv, ok := info.Types[e]; ok && tv.Value != nil && !tv.IsType() {
 		if c := l.constant(tv, e.Pos()); c != nil {

@@ -311,7 +311,7 @@ func (l *lowerer) underlying(t types.Type) (reflect.Type, error) {
 			}
 			x := reflect.StructField{Name: f.Name(), Type: ft, Tag: reflect.StructTag(t.Tag(i)), Anonymous: f.Embedded()}
 			if !f.Exported() {
-				x.PkgPath = "main"
+				x.PkgPath = "main" // StructOf wants one for all, and nobody looks
 			}
 			plain = plain && f.Exported() && !f.Embedded()
 			fields = append(fields, x)
@@ -322,6 +322,7 @@ func (l *lowerer) underlying(t types.Type) (reflect.Type, error) {
 		return named.StructOf("main", fields), nil
 	case *types.Interface:
 		var ms []reflect.Method
+		of := "main"
 		for i := range t.NumMethods() {
 			m := t.Method(i)
 			ft, err := l.funcOf(m.Signature())
@@ -329,8 +330,11 @@ func (l *lowerer) underlying(t types.Type) (reflect.Type, error) {
 				return nil, err
 			}
 			ms = append(ms, reflect.Method{Name: m.Name(), Type: ft})
+			if !m.Exported() {
+				of = m.Pkg().Path() // whose types alone can have the method
+			}
 		}
-		return named.InterfaceOf("main", ms), nil
+		return named.InterfaceOf(of, ms), nil
 	}
 	return l.reflectOf(t)
 }
