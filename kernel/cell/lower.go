@@ -896,6 +896,12 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 	if v, ok := o.(*types.Var); ok && v.IsField() {
 		return nil
 	}
+	if o.Parent() != o.Pkg().Scope() {
+		if _, label := o.(*types.Label); label {
+			return nil
+		}
+		return &ast.Ident{Name: localName(id.Name), NamePos: id.NamePos}
+	}
 	if v, ok := o.(*types.Var); ok && o.Parent() == o.Pkg().Scope() {
 		if g := l.u.table.lib.gottenOf(o.Pkg()); g != nil {
 			return &ast.Ident{Name: l.gottenVar(g, v).run, NamePos: id.NamePos}
@@ -907,6 +913,15 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 		return &ast.SelectorExpr{X: &ast.Ident{Name: importAlias(o.Pkg().Path()), NamePos: id.NamePos}, Sel: &ast.Ident{Name: id.Name, NamePos: id.NamePos}}
 	}
 	return nil
+}
+
+// localName is what a name that a function declares is called in the interpreter: never
+// as one that Go itself has, which lowered code writes where the text doesn't.
+func localName(name string) string {
+	if types.Universe.Lookup(name) != nil {
+		return name + mark
+	}
+	return name
 }
 
 // constant writes a constant expression's value with its type, or gives nil where
