@@ -254,6 +254,20 @@ func (l *library) doc(path, name string) string {
 	return l.docs.doc(path, name)
 }
 
+// within is the file of a gotten package with its import path in the place of its
+// directory; "" for other files.
+func (l *library) within(file string) string {
+	dir, name := filepath.Split(file)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for path, g := range l.gotten {
+		if filepath.Clean(dir) == g.dir {
+			return path + "/" + name
+		}
+	}
+	return ""
+}
+
 // importFault says why a cell can't import the path.
 func importFault(path string) error {
 	first, _, _ := strings.Cut(path, "/")
