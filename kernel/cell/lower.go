@@ -48,8 +48,9 @@ const internalPath = "cell" + mark
 type lowerer struct {
 	u      *unit
 	paths  map[string]bool
-	done   map[ast.Expr]bool // made here: nothing to rewrite
-	called map[ast.Expr]bool // the functions of calls
+	done   map[ast.Expr]bool  // made here: nothing to rewrite
+	called map[ast.Expr]bool  // the functions of calls
+	hiding map[*types.Var]int // numbers of variables that hide others
 
 	// What is being lowered: its declaration (nil for the statements), the
 	// checker's facts about it, and the types that stand for its parameters.
@@ -76,7 +77,7 @@ type lowerer struct {
 }
 
 func newLowerer(u *unit) *lowerer {
-	return &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, called: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}, locals: map[localKey]*types.Named{}}
+	return &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, called: map[ast.Expr]bool{}, hiding: map[*types.Var]int{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}, locals: map[localKey]*types.Named{}}
 }
 
 // undo takes back what lowering did, for a cell that doesn't compile.
@@ -900,7 +901,7 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 		if _, label := o.(*types.Label); label {
 			return nil
 		}
-		return &ast.Ident{Name: localName(id.Name), NamePos: id.NamePos}
+		return &ast.Ident{Name: l.localName(id.Name, o), NamePos: id.NamePos}
 	}
 	if v, ok := o.(*types.Var); ok && o.Parent() == o.Pkg().Scope() {
 		if g := l.u.table.lib.gottenOf(o.Pkg()); g != nil {
@@ -915,9 +916,21 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 	return nil
 }
 
-// localName is what a name that a function declares is called in the interpreter: never
-// as one that Go itself has, which lowered code writes where the text doesn't.
-func localName(name string) string {
+// localName is what the name of a function's o is called in the interpreter: never as one
+// that Go itself has, which lowered code writes where the text doesn't, and a variable not
+// as another of the blocks around it, which the interpreter would mix up in x := x.
+func (l *lowerer) localName(name string, o types.Object) string {
+	if v, ok := o.(*types.Var); ok && v.Kind() == types.LocalVar && v.Parent() != nil && v.Parent().Parent() != nil {
+		if n := l.hiding[v]; n != 0 {
+			return name + mark + strconv.Itoa(n)
+		}
+		in, _ := v.Parent().Parent().LookupParent(name, v.Pos())
+		if in != nil && in != types.Universe && in != l.u.pkg.Scope() && (o.Pkg() == nil || in != o.Pkg().Scope()) {
+			n := l.u.table.next()
+			l.hiding[v] = n
+			return name + mark + strconv.Itoa(n)
+		}
+	}
 	if types.Universe.Lookup(name) != nil {
 		return name + mark
 	}

@@ -90,17 +90,22 @@ func (l *lowerer) rtype(t types.Type) (reflect.Type, error) {
 
 // settle fills what has been placed, and gives it its methods.
 func (l *lowerer) settle() error {
-	var errs []error
-	for len(l.placed) > 0 || len(l.bare) > 0 {
-		if n := len(l.placed); n > 0 {
-			d := l.placed[0]
-			l.placed = l.placed[1:]
-			errs = append(errs, l.fill(d))
-			continue
-		}
+	errs := []error{l.fillAll()}
+	for len(l.bare) > 0 {
 		d := l.bare[0]
 		l.bare = l.bare[1:]
 		errs = append(errs, l.setMethods(d, d.of))
+	}
+	return errors.Join(append(errs, l.fillAll())...)
+}
+
+// fillAll fills what has been placed.
+func (l *lowerer) fillAll() error {
+	var errs []error
+	for len(l.placed) > 0 {
+		d := l.placed[0]
+		l.placed = l.placed[1:]
+		errs = append(errs, l.fill(d))
 	}
 	return errors.Join(errs...)
 }

@@ -90,6 +90,10 @@ func (l *lowerer) setMethods(d *defined, t types.Type) error {
 		}
 		ms = append(ms, named.Method{Name: f.Name(), Type: typ, Pointer: of.Lookup(f.Pkg(), f.Name()) == nil, Call: call})
 	}
+	// How calls pass a struct is settled here, by its fields.
+	if err := l.fillAll(); err != nil {
+		return err
+	}
 	return d.typ.SetMethods(ms)
 }
 
