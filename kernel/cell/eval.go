@@ -6,8 +6,6 @@ import (
 	"go/ast"
 	"go/token"
 	"log"
-	"os"
-	"runtime/debug"
 	"maps"
 	"path"
 	"reflect"
@@ -438,7 +436,6 @@ func (s *shell) learn(run *interp.Run, u *unit) (shared []*decl, err error) {
 func (s *shell) compile(run *interp.Run, f *ast.File) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			if os.Getenv("DUMP") != "" { os.WriteFile("/tmp/stack.txt", debug.Stack(), 0o644) }
 			err = fmt.Errorf("%v", r)
 		}
 	}()

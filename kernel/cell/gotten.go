@@ -426,8 +426,8 @@ func (s *shell) initialize(o *cellOutput) *kernel.CellError {
 			return interruptedError()
 		}
 		if p := (interp.Panic{}); errors.As(err, &p) {
-			m, ok := p.Value.(*missingError)
-			if !ok {
+			var m *missingError
+			if e, ok := p.Value.(error); !ok || !errors.As(e, &m) {
 				return s.panicError(o.run, err)
 			}
 			if !m.assembly { // in assembly are questions about the processor; without answers the portable code runs

@@ -707,7 +707,8 @@ func (l *lowerer) rewritten(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
 		// The interpreter loses a function in parentheses.
-		if f, ok := ast.Unparen(e).(*ast.FuncLit); ok {
+		f := ast.Unparen(e)
+		if _, ok := f.(*ast.FuncLit); ok || l.declaredFunc(f) {
 			return l.expr(f)
 		}
 	case *ast.CompositeLit:

@@ -30,9 +30,11 @@ const buildTags = "purego,noasm,safe,appengine,math_big_pure_go,disableunsafe"
 type modules struct {
 	dir string
 
-	mu     sync.Mutex // one command at a time; guards what follows
+	turn sync.Mutex // held for a go command, before mu
+	env  []string   // of go commands; nil until the toolchain was found
+
+	mu     sync.Mutex // never held for long: questions ask
 	gotten []string   // the paths, as they were asked for
-	env    []string   // nil until the toolchain was found
 }
 
 // gottenFile lists in dir what was gotten, a path a line: go.mod has what that needs too.
@@ -86,7 +88,14 @@ func (m *modules) empty() bool {
 	return len(m.gotten) == 0
 }
 
-// command makes a run of the go command in the session's directory. m.mu is held.
+// paths are what was gotten, as it was asked for.
+func (m *modules) paths() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.gotten)
+}
+
+// command makes a run of the go command in the session's directory. m.turn is held.
 func (m *modules) command(ctx context.Context, arg ...string) (*exec.Cmd, error) {
 	program, err := exec.LookPath("go")
 	if err != nil {
@@ -152,11 +161,11 @@ func toolchainWords(err error, said []byte) string {
 // get adds modules to the session's: args are paths with versions or without, or
 // directories of modules. What the toolchain says goes to progress as it comes.
 func (m *modules) get(ctx context.Context, args []string, progress io.Writer) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.turn.Lock()
+	defer m.turn.Unlock()
 	want := "%get " + strings.Join(args, " ")
 	command := []string{"get"}
-	gotten := slices.Clone(m.gotten)
+	gotten := m.paths()
 	for _, a := range args {
 		if a == "-u" {
 			command = append(command, a)
@@ -195,7 +204,9 @@ func (m *modules) get(ctx context.Context, args []string, progress io.Writer) er
 		}
 		return &ModuleError{want, toolchainWords(err, said.Bytes())}
 	}
+	m.mu.Lock()
 	m.gotten = gotten
+	m.mu.Unlock()
 	return os.WriteFile(filepath.Join(m.dir, gottenFile), []byte(strings.Join(gotten, "\n")+"\n"), 0o644)
 }
 
@@ -233,9 +244,10 @@ func (m *modules) replace(ctx context.Context, dir string) (string, error) {
 
 // list says what has been gotten, with versions.
 func (m *modules) list(ctx context.Context) (string, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.gotten) == 0 {
+	m.turn.Lock()
+	defer m.turn.Unlock()
+	gotten := m.paths()
+	if len(gotten) == 0 {
 		return "nothing gotten yet; %get PATH gets a module, such as %get gonum.org/v1/gonum\n", nil
 	}
 	cmd, err := m.command(ctx, "list", "-m", "-mod=mod", "-e", "-f", "{{.Path}}\t{{.Version}}\t{{with .Replace}}{{.Path}}{{end}}", "all")
@@ -248,7 +260,7 @@ func (m *modules) list(ctx context.Context) (string, error) {
 	}
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, p := range m.gotten {
+	for _, p := range gotten {
 		var best []string
 		for line := range strings.Lines(string(out)) {
 			f := strings.Split(strings.TrimRight(line, "\n"), "\t")
@@ -282,9 +294,32 @@ type listed struct {
 // find gives the package at a path and those that it needs, dependencies first.
 // What has to be downloaded for it is; progress gets what the toolchain says then.
 func (m *modules) find(ctx context.Context, path string, progress io.Writer) ([]*listed, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	cmd, err := m.command(ctx, "list", "-mod=mod", "-deps", "-e", "-tags="+buildTags,
+	m.turn.Lock()
+	defer m.turn.Unlock()
+	// First without what could change which modules the session has.
+	all, err := m.listed(ctx, "readonly", path, io.Discard)
+	if err != nil || slices.ContainsFunc(all, func(p *listed) bool { return p.Error != nil && !p.unknown(path) }) {
+		all, err = m.listed(ctx, "mod", path, progress)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		if err := p.fault(path); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// unknown says whether p is the package at path, and in none of the session's modules.
+func (p *listed) unknown(path string) bool {
+	return p.ImportPath == path && p.Error != nil && (strings.Contains(p.Error.Err, "no required module provides package") || strings.Contains(p.Error.Err, "import lookup disabled by -mod=readonly"))
+}
+
+// listed runs go list. m.turn is held.
+func (m *modules) listed(ctx context.Context, mod, path string, progress io.Writer) ([]*listed, error) {
+	cmd, err := m.command(ctx, "list", "-mod="+mod, "-deps", "-e", "-tags="+buildTags,
 		"-json=ImportPath,Name,Dir,GoFiles,CgoFiles,IgnoredGoFiles,EmbedFiles,Imports,ImportMap,Standard,Module,Error", "--", path)
 	if err != nil {
 		return nil, err
@@ -305,11 +340,6 @@ func (m *modules) find(ctx context.Context, path string, progress io.Writer) ([]
 		}
 		all = append(all, p)
 	}
-	for _, p := range all {
-		if err := p.fault(path); err != nil {
-			return nil, err
-		}
-	}
 	return all, nil
 }
 
@@ -326,7 +356,7 @@ func (p *listed) fault(path string) error {
 		return &ModuleError{want, "module " + p.Module.Path + " " + p.Module.Version + " needs Go " + p.Module.GoVersion + ", and cells are Go " + strings.TrimPrefix(goVersion, "go") + "; get an older version, " + p.Module.Path + "@VERSION"}
 	case len(p.GoFiles) == 0 && (len(p.CgoFiles) > 0 || p.usesC()):
 		return &ModuleError{want, "it is written with cgo (import \"C\"), which cells can't run"}
-	case p.Error != nil && strings.Contains(p.Error.Err, "no required module provides package"):
+	case p.unknown(path):
 		return &ModuleError{want, "no module that was gotten has it; %get " + p.ImportPath + " gets it"}
 	case p.Error != nil:
 		return &ModuleError{want, strings.TrimSpace(strings.TrimPrefix(p.Error.Err, "go: "))}

@@ -254,6 +254,20 @@ func (l *library) doc(path, name string) string {
 	return l.docs.doc(path, name)
 }
 
+// gottenPaths are the packages that have been loaded, and what was asked for.
+func (l *library) gottenPaths() []string {
+	paths := l.modules.paths()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for p := range l.gotten {
+		if !strings.Contains("/"+p+"/", "/internal/") {
+			paths = append(paths, p)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
 // within is the file of a gotten package with its import path in the place of its
 // directory; "" for other files.
 func (l *library) within(file string) string {
