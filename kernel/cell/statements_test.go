@@ -27,6 +27,10 @@ fmt.Println(swap()); fmt.Println(calls()); fmt.Println(lens(make([]int, 2, 3)));
 		{"a loop without a condition begins once",
 			`func f() (n int) { for low, high := 0, 9; ; { if low >= high { return n }; low += 2; n++ } }
 f()`, "→ 5\n"},
+		{"a literal defers what is declared after it",
+			`func outer() { func() { defer later("b"); fmt.Print("a ") }() }
+func later(s string) { fmt.Println(s) }
+outer()`, "a b\n"},
 		{"a uintptr counts",
 			`func f(m uintptr) (n int) { for i := uintptr(0); i < m; i++ { n++ }; for ; m > 0; m-- { n++ }; return n }
 f(3)`, "→ 6\n"},
