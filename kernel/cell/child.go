@@ -306,12 +306,14 @@ func (c *child) answer(o *cellOutput, f frame) (v any, e *kernel.CellError) {
 		if err := json.Unmarshal(f.Data, &d); err != nil {
 			return nil, bad(err)
 		}
+		main.table.lib.glance(o.ctx, d.Code)
 		return main.complete(d.Code, d.Cursor), nil
 	case reqInspect:
 		var d cursorData
 		if err := json.Unmarshal(f.Data, &d); err != nil {
 			return nil, bad(err)
 		}
+		main.table.lib.glance(o.ctx, d.Code)
 		b, found := main.inspect(d.Code, d.Cursor, d.Detail)
 		return inspectData{b, found}, nil
 	case reqComm:

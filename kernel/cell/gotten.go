@@ -8,8 +8,6 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -226,7 +224,7 @@ func (l *lowerer) begin() {
 	}
 	for _, paths := range [][]string{slices.Collect(maps.Values(l.u.imports)), l.u.dots} {
 		for _, p := range paths {
-			if g := l.u.table.lib.package_(p); g != nil {
+			if g := l.u.table.lib.loaded(p); g != nil {
 				visit(g)
 			}
 		}
@@ -250,7 +248,7 @@ func orderInits(inits []initializer) []string {
 var quiet = map[string]bool{
 	"errors": true, "math": true, "math/bits": true, "math/big": true, "math/cmplx": true, "strings": true, "bytes": true, "strconv": true,
 	"regexp": true, "unicode": true, "unicode/utf8": true, "unicode/utf16": true, "time": true, "reflect": true, "encoding/binary": true, "encoding/base64": true,
-	"encoding/hex": true, "sync": true, "hash/crc32": true, "net/netip": true, "sync/atomic": true,
+	"encoding/hex": true, "hash/crc32": true, "net/netip": true,
 }
 
 // acts says whether computing e may do more than give a value: it calls functions other
@@ -276,16 +274,31 @@ func (g *gottenPackage) acts(e ast.Expr) bool {
 				o = g.info.Uses[f.Sel]
 			}
 			f, ok := o.(*types.Func)
-			found = found || !ok || f.Pkg() == nil || !quiet[f.Pkg().Path()]
+			found = found || !ok || f.Pkg() == nil || !quiet[f.Pkg().Path()] || callsBack(f)
 		}
 		return !found
 	})
 	return found
 }
 
-// embedded gives a variable of a gotten package the files that a go:embed line names.
-func (g *gottenPackage) read(pattern string) ([]byte, error) {
-	return os.ReadFile(filepath.Join(g.dir, filepath.FromSlash(pattern)))
+// callsBack says whether f, a function of a quiet package, may call functions or methods
+// of what it is given.
+func callsBack(f *types.Func) bool {
+	if f.FullName() == "reflect.TypeOf" {
+		return false
+	}
+	params := f.Signature().Params()
+	for i := range params.Len() {
+		t := params.At(i).Type()
+		if s, ok := t.Underlying().(*types.Slice); ok {
+			t = s.Elem()
+		}
+		switch t.Underlying().(type) {
+		case *types.Signature, *types.Interface:
+			return true
+		}
+	}
+	return false
 }
 
 // later compiles a method when it is first called.

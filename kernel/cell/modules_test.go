@@ -241,7 +241,8 @@ func TestModules(t *testing.T) {
 func TestModulesAreKnownToQuestions(t *testing.T) {
 	h := moduleHost(t, "file://"+moduleProxy(t))
 	mustRun(t, h, "%get example.com/calc@v1.0.0\nimport \"example.com/calc\"\ns := calc.Stack{}")
-	for code, want := range map[string]string{"calc.Sq": "Square", "s.Po": "Pop", "calc.Stack{Na": "Name", "import \"example.com/c": "example.com/calc"} {
+	for code, want := range map[string]string{"calc.Sq": "Square", "s.Po": "Pop", "calc.Stack{Na": "Name", "import \"example.com/c": "example.com/calc",
+		"import \"example.com/calc/deep\"\ndeep.S": "Sum"} {
 		c := h.Complete(t.Context(), code, utf8.RuneCountInString(code))
 		if len(c.Matches) == 0 || c.Matches[0].Text != want {
 			t.Errorf("%s: got %v, want %s", code, c.Matches, want)

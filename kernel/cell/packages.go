@@ -10,9 +10,11 @@ import (
 	"go/types"
 	"io"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // goVersion is the language of cells, and the standard library's that they have.
@@ -27,12 +29,10 @@ type gottenPackage struct {
 	deps  []*gottenPackage
 	files []*ast.File
 	inits []*ast.FuncDecl
-	first map[*types.Var]int // a variable's place in info.InitOrder
-	bad   map[*ast.FuncDecl]string
-	docs  map[string]string // by Name, Type.Name, or "" for the package
-	embed map[*types.Var][]string
+	first map[*types.Var]int       // a variable's place in info.InitOrder
+	bad   map[*ast.FuncDecl]string // functions whose bodies don't fit, and why
+	docs  map[string]string        // by Name, Type.Name, or "" for the package
 	dir   string
-	from  string // the module with its version
 }
 
 // packages are those of modules that a session has loaded.
@@ -66,7 +66,7 @@ func (l *library) fetch(ctx context.Context, path string, progress io.Writer) er
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if p.Standard || l.package_(p.ImportPath) != nil {
+		if p.Standard || l.loaded(p.ImportPath) != nil {
 			continue
 		}
 		g, err := l.loadGotten(p, made)
@@ -94,6 +94,28 @@ func (l *library) fetch(ctx context.Context, path string, progress io.Writer) er
 	return nil
 }
 
+var quotedRE = regexp.MustCompile(`"([^"\s]+)"`)
+
+// glance loads what an unfinished cell imports of the modules that were gotten, for a
+// question about it, which waits for no other command.
+func (l *library) glance(ctx context.Context, code string) {
+	if !strings.Contains(code, "import") || l.modules.empty() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, glanceTime)
+	defer cancel()
+	for _, m := range quotedRE.FindAllStringSubmatch(code, -1) {
+		of := func(p string) bool { return m[1] == p || strings.HasPrefix(m[1], p+"/") }
+		if slices.ContainsFunc(l.modules.paths(), of) && !l.has(m[1]) && l.modules.turn.TryLock() {
+			l.modules.turn.Unlock()
+			l.fetch(ctx, m[1], io.Discard) // a fault is the cell's to say
+		}
+	}
+}
+
+// glanceTime is how long a question may load packages.
+const glanceTime = 3 * time.Second
+
 // has says whether cells can import the path now.
 func (l *library) has(path string) bool {
 	l.mu.Lock()
@@ -101,8 +123,8 @@ func (l *library) has(path string) bool {
 	return path == "unsafe" || l.zip[path] != nil || l.extra[path] != nil || l.gotten[path] != nil
 }
 
-// package_ is the loaded package at the path, or nil.
-func (l *library) package_(path string) *gottenPackage {
+// loaded is the loaded package at the path, or nil.
+func (l *library) loaded(path string) *gottenPackage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.gotten[path]
@@ -113,7 +135,7 @@ func (l *library) gottenOf(p *types.Package) *gottenPackage {
 	if p == nil {
 		return nil
 	}
-	if g := l.package_(p.Path()); g != nil && g.pkg == p {
+	if g := l.loaded(p.Path()); g != nil && g.pkg == p {
 		return g
 	}
 	return nil
@@ -121,10 +143,7 @@ func (l *library) gottenOf(p *types.Package) *gottenPackage {
 
 // loadGotten parses and checks one package, whose dependencies are loaded or in made.
 func (l *library) loadGotten(p *listed, made map[string]*gottenPackage) (*gottenPackage, error) {
-	g := &gottenPackage{first: map[*types.Var]int{}, bad: map[*ast.FuncDecl]string{}, docs: map[string]string{}, embed: map[*types.Var][]string{}, dir: p.Dir, from: p.ImportPath}
-	if p.Module != nil {
-		g.from = p.Module.Path + " " + p.Module.Version
-	}
+	g := &gottenPackage{first: map[*types.Var]int{}, bad: map[*ast.FuncDecl]string{}, docs: map[string]string{}, dir: p.Dir}
 	for _, name := range p.GoFiles {
 		f, err := parser.ParseFile(l.fset, filepath.Join(p.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
@@ -139,7 +158,7 @@ func (l *library) loadGotten(p *listed, made map[string]*gottenPackage) (*gotten
 		if d := made[path]; d != nil {
 			return d
 		}
-		return l.package_(path)
+		return l.loaded(path)
 	}
 	for _, path := range p.Imports {
 		if d := find(path); d != nil {
@@ -248,7 +267,7 @@ func (g *gottenPackage) document() {
 
 // doc is the documentation of a name of the package at the path.
 func (l *library) doc(path, name string) string {
-	if g := l.package_(path); g != nil {
+	if g := l.loaded(path); g != nil {
 		return g.docs[name]
 	}
 	return l.docs.doc(path, name)
