@@ -1010,9 +1010,15 @@ func (u *unit) tie(d *decl, n ast.Node) bool {
 	return true
 }
 
-// aliasPath undoes importAlias for the paths that it can name.
+// aliasPath undoes importAlias.
 func aliasPath(alias string) string {
-	return strings.ReplaceAll(strings.TrimSuffix(alias, mark), mark, "/")
+	parts := strings.Split(strings.ReplaceAll(strings.TrimSuffix(alias, mark), mark, "/"), string(escape))
+	for i, s := range parts[1:] {
+		if r, err := strconv.ParseUint(s[:4], 16, 32); err == nil {
+			parts[i+1] = string(rune(r)) + s[4:]
+		}
+	}
+	return strings.Join(parts, "")
 }
 
 // clearPositions keeps positions of a parsed text out of other files.

@@ -25,6 +25,7 @@ type child struct {
 	out      *outbox
 	pipes    *stdPipes
 	stdin    *stdinReader
+	modules  *modules
 	ballast  []byte // see kernel.BallastBytes
 
 	labels   sync.Map // unsafe.Pointer of a goroutine's label → *cellOutput
@@ -75,7 +76,7 @@ func ChildMain(b Bindings) error {
 		b.Package = "lab"
 	}
 	c := &child{
-		bindings: b, link: l, out: newOutbox(l), pipes: pipes, ballast: make([]byte, kernel.BallastBytes),
+		bindings: b, modules: newModules(h.Modules), link: l, out: newOutbox(l), pipes: pipes, ballast: make([]byte, kernel.BallastBytes),
 		replies: map[uint64]*reply{}, running: map[uint64]*cellOutput{}, shells: map[string]*shell{}, callbacks: map[*cellOutput]bool{},
 	}
 	c.session = &Session{child: c}
@@ -305,12 +306,14 @@ func (c *child) answer(o *cellOutput, f frame) (v any, e *kernel.CellError) {
 		if err := json.Unmarshal(f.Data, &d); err != nil {
 			return nil, bad(err)
 		}
+		main.table.lib.glance(o.ctx, d.Code)
 		return main.complete(d.Code, d.Cursor), nil
 	case reqInspect:
 		var d cursorData
 		if err := json.Unmarshal(f.Data, &d); err != nil {
 			return nil, bad(err)
 		}
+		main.table.lib.glance(o.ctx, d.Code)
 		b, found := main.inspect(d.Code, d.Cursor, d.Detail)
 		return inspectData{b, found}, nil
 	case reqComm:

@@ -42,7 +42,7 @@
 // cell, name, count, error and data, and a text; each op uses some. A frame has at
 // most 64 MiB. From the parent:
 //
-//	hello        once, first: data {memory_limit}
+//	hello        once, first: data {memory_limit, modules}
 //	execute      id is the cell: data {code, count, subshell, silent, stdin}
 //	interrupt    stop the cell or request id
 //	interrupt_callbacks      stop the functions that the widgets have called

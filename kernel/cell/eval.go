@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/pprof"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -103,6 +102,9 @@ func newShell(c *child, main *shell) (*shell, error) {
 		path.Join(internalPath, internalPath): {
 			"Guard": reflect.ValueOf(c.guard),
 			"Show":  reflect.ValueOf(c.show),
+			"Missing": reflect.ValueOf(func(name, why string, assembly bool) error {
+				return &missingError{name: name, why: why, assembly: assembly}
+			}),
 			"Clear": reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
 
 			"UnsafeAdd":        reflect.ValueOf(func(p goUnsafe.Pointer, n int) goUnsafe.Pointer { return goUnsafe.Add(p, n) }),
@@ -130,22 +132,29 @@ func newShell(c *child, main *shell) (*shell, error) {
 		lib, err := newLibrary(func(p string) bool {
 			key := p + "/" + packageName(p)
 			return stdlib.Symbols[key] != nil || more[key] != nil || p == "iter" || p == "unsafe"
-		})
+		}, &packages{modules: c.modules, fset: s.fset, gotten: map[string]*gottenPackage{}})
 		if err != nil {
 			return nil, err
 		}
 		lab, reached := reflectPackage(lib, c.bindings.Package, exports)
 		known := []map[string]map[string]reflect.Value{{"log/log": logSymbols()}, stdlib.Symbols, unsafe.Symbols, more, reached, {path.Join(c.bindings.Package, c.bindings.Package): exports}}
-		s.table, s.reached = newTable(lib, lab, func(p, name string) reflect.Type {
+		symbol := func(p, name string) (reflect.Value, bool) {
 			for _, symbols := range known {
 				for _, key := range []string{path.Join(p, packageName(p)), path.Join(p, path.Base(p))} {
-					if v := symbols[key][name]; isTypeExport(v) {
-						return v.Type().Elem()
+					if v, ok := symbols[key][name]; ok {
+						return v, true
 					}
 				}
 			}
+			return reflect.Value{}, false
+		}
+		s.table, s.reached = newTable(lib, lab, func(p, name string) reflect.Type {
+			if v, _ := symbol(p, name); isTypeExport(v) {
+				return v.Type().Elem()
+			}
 			return nil
 		}), reached
+		s.table.known, s.table.shell = symbol, s
 		s.table.compiled = compiled
 	} else {
 		s.reached = main.reached
@@ -301,12 +310,23 @@ func (s *shell) runCell(o *cellOutput, code string, count int, expression bool) 
 			defer s.turn.Unlock()
 		}
 	}
+	for _, g := range m.gets {
+		if e := s.get(o, g, newSource("", count, code)); e != nil {
+			return e
+		}
+	}
+	if e := s.fetch(o, m.code); e != nil {
+		return e
+	}
 	began := time.Now()
 	enter, e := s.prepare(o.run, code, m.code, count, expression)
 	if e != nil || enter == "" {
 		return e
 	}
 	called := time.Now()
+	if e := s.initialize(o); e != nil {
+		return e
+	}
 	err := s.interp.Call(o.run, enter)
 	if m.timed {
 		s.child.toc()
@@ -339,50 +359,19 @@ func (s *shell) prepare(run *interp.Run, code, text string, count int, expressio
 		return "", compileError(errs)
 	}
 	low := lower(u)
-	forget := undo
-	undo = func() {
-		forget()
-		for _, f := range low.undos {
-			f()
-		}
-	}
-	var shared []*decl
 	err := low.err
 	if err == nil {
-		shared, err = s.learn(run, u)
-	}
-	if err == nil {
-		err = s.compile(run, low.file)
+		err = s.install(run, u, low)
 	}
 	if err != nil {
 		undo()
+		low.undo()
 		return "", s.unsupported(src, err)
 	}
-	for _, d := range shared {
-		// The interpreter may have moved a variable: point at it anew.
-		if v, ok := d.home.interp.Global(d.run); !ok || !s.interp.SetGlobal(d.run, v) {
-			undo()
-			return "", s.unsupported(src, fmt.Errorf("%s, a variable of another shell, can't be shared", d.name))
-		}
-	}
-	for _, d := range append(slices.Clone(u.fresh), low.made...) {
-		if d.code == nil {
-			continue
-		}
-		f, ok := s.interp.Func(d.run)
-		if !ok {
-			undo()
-			return "", s.unsupported(src, fmt.Errorf("method %s", d.name))
-		}
-		d.code.run.Store(&f)
-	}
 	t.commit(u)
-	for k, d := range low.instances {
-		t.instances[k] = d
-	}
-	for _, d := range append(u.fresh, low.made...) {
-		d.home = s
-		s.known[d] = true
+	t.keep(s, u, low)
+	for _, run := range low.inits {
+		t.pending = append(t.pending, pendingInit{s, run})
 	}
 	return low.enter, nil
 }

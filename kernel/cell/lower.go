@@ -2,6 +2,7 @@ package cell
 
 import (
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/constant"
 	"go/parser"
@@ -24,6 +25,12 @@ type lowered struct {
 	instances map[string]*decl
 	err       error    // what the interpreter can't have
 	undos     []func() // when the cell doesn't compile
+
+	// Of gotten packages: the functions that run before enter, those whose packages
+	// they begin, and the functions that the interpreter refused.
+	inits  []string
+	begun  []*gottenPackage
+	blamed map[*decl]bool
 }
 
 // constraint says whether o is an interface that only type parameters can have.
@@ -39,9 +46,11 @@ func constraint(o types.Object) bool {
 const internalPath = "cell" + mark
 
 type lowerer struct {
-	u     *unit
-	paths map[string]bool
-	done  map[ast.Expr]bool // made here: nothing to rewrite
+	u      *unit
+	paths  map[string]bool
+	done   map[ast.Expr]bool  // made here: nothing to rewrite
+	called map[ast.Expr]bool  // the functions of calls
+	hiding map[*types.Var]int // numbers of variables that hide others
 
 	// What is being lowered: its declaration (nil for the statements), the
 	// checker's facts about it, and the types that stand for its parameters.
@@ -61,11 +70,26 @@ type lowerer struct {
 	locals map[localKey]*types.Named
 	errs   []error
 	undos  []func()
+
+	jobs  []*job // to lower, of gotten packages
+	inits []initializer
+	begun []*gottenPackage
+}
+
+func newLowerer(u *unit) *lowerer {
+	return &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, called: map[ast.Expr]bool{}, hiding: map[*types.Var]int{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}, locals: map[localKey]*types.Named{}}
+}
+
+// undo takes back what lowering did, for a cell that doesn't compile.
+func (low *lowered) undo() {
+	for _, f := range low.undos {
+		f()
+	}
 }
 
 // lower writes a checked cell for the interpreter. It leaves u's tree as it is.
 func lower(u *unit) *lowered {
-	l := &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}, locals: map[localKey]*types.Named{}}
+	l := newLowerer(u)
 	t := u.table
 	for _, d := range u.fresh {
 		switch {
@@ -82,12 +106,12 @@ func lower(u *unit) *lowered {
 		case *ast.GenDecl:
 			for _, n := range u.fresh {
 				if n.kind == typeKind && d.Tok == token.TYPE && n.spec == d.Specs[0] && !n.generic && !constraint(u.info.Defs[n.spec.Name]) {
-					l.within(n, u.info, nil, true, func() { l.typeOf(u.info.Defs[n.spec.Name].Type()) })
+					l.within(n, u.info, nil, func() { l.typeOf(u.info.Defs[n.spec.Name].Type()) })
 				}
 			}
 		case *ast.FuncDecl:
 			if n := u.text[d]; !n.generic {
-				l.within(n, u.info, nil, true, func() {
+				l.within(n, u.info, nil, func() {
 					n.lowered = d
 					if n.kind == methodKind {
 						n.lowered = l.declared(n, d)
@@ -155,25 +179,37 @@ func lower(u *unit) *lowered {
 	for _, d := range u.fresh {
 		if d.kind == varKind && u.alias[d] == nil {
 			var typ ast.Expr
-			l.within(d, u.info, nil, true, func() { typ = l.typeOf(u.pkg.Scope().Lookup(d.file).Type()) })
+			l.within(d, u.info, nil, func() { typ = l.typeOf(u.pkg.Scope().Lookup(d.file).Type()) })
 			d.lowered = typ
 			f.Decls = append(f.Decls, variable(d.run, typ))
 		}
 	}
 	out := &lowered{file: f, enter: "Cell" + mark + strconv.Itoa(t.next())}
 	f.Decls = append(f.Decls, &ast.FuncDecl{Name: ast.NewIdent(out.enter), Type: &ast.FuncType{Params: &ast.FieldList{}}, Body: &ast.BlockStmt{List: body}})
+	l.begin()
+	l.complete(out)
+	return out
+}
+
+// complete puts what lowering has made into the file.
+func (l *lowerer) complete(out *lowered) {
+	l.work()
+	f := out.file
 	for _, d := range l.made {
-		if n, ok := d.lowered.(ast.Decl); ok {
+		switch n := d.lowered.(type) {
+		case ast.Decl:
 			f.Decls = append(f.Decls, n)
+		case ast.Expr:
+			f.Decls = append(f.Decls, variable(d.run, n))
 		}
 	}
 	out.made, out.instances, out.err, out.undos = l.made, l.instances, errors.Join(l.errs...), l.undos
+	out.inits, out.begun = orderInits(l.inits), l.begun
 	var imports []ast.Decl
 	for p := range l.paths {
 		imports = append(imports, importDecl(importAlias(p), p))
 	}
 	f.Decls = append(imports, f.Decls...)
-	return out
 }
 
 // ordered are the statements as they run: those of a whole program, which are its
@@ -342,16 +378,6 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 	case *ast.FuncDecl:
 		if f, ok := l.info.Defs[n.Name].(*types.Func); ok {
 			return l.function(n, f.Type())
-		}
-		for f, b := range l.u.bodies {
-			if b.Body == n.Body {
-				return l.function(n, f.Type())
-			}
-		}
-		for f, b := range l.u.table.lib.bodies {
-			if b.fn.Body == n.Body {
-				return l.function(n, f.Type())
-			}
 		}
 	case *ast.FuncLit:
 		return l.function(n, l.info.Types[n].Type)
@@ -632,6 +658,36 @@ func (l *lowerer) child(v reflect.Value) reflect.Value {
 
 // rewrite gives what an expression becomes, or nil to go on inside it.
 func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
+	if c, ok := e.(*ast.CallExpr); ok {
+		l.called[ast.Unparen(c.Fun)] = true
+	}
+	r := l.rewritten(e)
+	// The interpreter has no value for a declared function in most places: a literal
+	// that calls it has.
+	if name, ok := r.(*ast.Ident); ok && !l.called[e] && l.declaredFunc(e) {
+		sig := l.concrete(l.info.Types[e].Type).(*types.Signature)
+		return l.closure(sig, e.Pos(), func(args []ast.Expr, ellipsis token.Pos) ast.Expr {
+			return &ast.CallExpr{Fun: name, Lparen: e.Pos(), Ellipsis: ellipsis, Rparen: e.Pos(), Args: args}
+		})
+	}
+	return r
+}
+
+// declaredFunc says whether e names a declared function, as a value.
+func (l *lowerer) declaredFunc(e ast.Expr) bool {
+	tv, ok := l.info.Types[e]
+	if !ok || !tv.IsValue() {
+		return false
+	}
+	id := nameOf(e)
+	if id == nil {
+		return false
+	}
+	f, ok := l.info.Uses[id].(*types.Func)
+	return ok && f.Signature().Recv() == nil
+}
+
+func (l *lowerer) rewritten(e ast.Expr) ast.Expr {
 	info := l.info
 	if tv, ok := info.Types[e]; ok && tv.Value != nil && !tv.IsType() {
 		if c := l.constant(tv, e.Pos()); c != nil {
@@ -651,7 +707,8 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
 		// The interpreter loses a function in parentheses.
-		if f, ok := ast.Unparen(e).(*ast.FuncLit); ok {
+		f := ast.Unparen(e)
+		if _, ok := f.(*ast.FuncLit); ok || l.declaredFunc(f) {
 			return l.expr(f)
 		}
 	case *ast.CompositeLit:
@@ -677,6 +734,10 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 		if id, ok := e.X.(*ast.Ident); ok {
 			if p, ok := info.Uses[id].(*types.PkgName); ok {
 				path := p.Imported().Path()
+				if l.u.table.lib.gottenOf(p.Imported()) != nil {
+					return l.name(e.Sel, info.Uses[e.Sel])
+				}
+				l.standard(path, e.Sel.Name)
 				l.paths[path] = true
 				return &ast.SelectorExpr{X: &ast.Ident{Name: importAlias(path), NamePos: id.NamePos}, Sel: &ast.Ident{Name: e.Sel.Name, NamePos: e.Sel.NamePos}}
 			}
@@ -815,7 +876,7 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 		if p, ok := t.Type().(*types.TypeParam); ok && l.subst[p] != nil {
 			return setPositions(l.typeOf(p), id.NamePos)
 		}
-		if t.IsAlias() || t.Pkg() == l.u.pkg {
+		if t.IsAlias() || t.Pkg() == l.u.pkg || l.u.table.lib.gottenOf(t.Pkg()) != nil {
 			return setPositions(l.typeOf(t.Type()), id.NamePos)
 		}
 	}
@@ -837,11 +898,44 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 	if v, ok := o.(*types.Var); ok && v.IsField() {
 		return nil
 	}
+	if o.Parent() != o.Pkg().Scope() {
+		if _, label := o.(*types.Label); label {
+			return nil
+		}
+		return &ast.Ident{Name: l.localName(id.Name, o), NamePos: id.NamePos}
+	}
+	if v, ok := o.(*types.Var); ok && o.Parent() == o.Pkg().Scope() {
+		if g := l.u.table.lib.gottenOf(o.Pkg()); g != nil {
+			return &ast.Ident{Name: l.gottenVar(g, v).run, NamePos: id.NamePos}
+		}
+	}
 	if o.Pkg() != l.u.pkg && o.Parent() == o.Pkg().Scope() {
+		l.standard(o.Pkg().Path(), id.Name)
 		l.paths[o.Pkg().Path()] = true
 		return &ast.SelectorExpr{X: &ast.Ident{Name: importAlias(o.Pkg().Path()), NamePos: id.NamePos}, Sel: &ast.Ident{Name: id.Name, NamePos: id.NamePos}}
 	}
 	return nil
+}
+
+// localName is what the name of a function's o is called in the interpreter: never as one
+// that Go itself has, which lowered code writes where the text doesn't, and a variable not
+// as another of the blocks around it, which the interpreter would mix up in x := x.
+func (l *lowerer) localName(name string, o types.Object) string {
+	if v, ok := o.(*types.Var); ok && v.Kind() == types.LocalVar && v.Parent() != nil && v.Parent().Parent() != nil {
+		if n := l.hiding[v]; n != 0 {
+			return name + mark + strconv.Itoa(n)
+		}
+		in, _ := v.Parent().Parent().LookupParent(name, v.Pos())
+		if in != nil && in != types.Universe && in != l.u.pkg.Scope() && (o.Pkg() == nil || in != o.Pkg().Scope()) {
+			n := l.u.table.next()
+			l.hiding[v] = n
+			return name + mark + strconv.Itoa(n)
+		}
+	}
+	if types.Universe.Lookup(name) != nil {
+		return name + mark
+	}
+	return name
 }
 
 // constant writes a constant expression's value with its type, or gives nil where
@@ -919,6 +1013,17 @@ func isDigits(s string) bool {
 	return true
 }
 
+// standard notes as a fault a name of the standard library that a gotten package uses
+// and the interpreter lacks.
+func (l *lowerer) standard(path, name string) {
+	if l.cur == nil || l.cur.job == nil {
+		return
+	}
+	if _, ok := l.u.table.known(path, name); !ok {
+		l.errs = append(l.errs, fmt.Errorf("it uses %s.%s", path, name))
+	}
+}
+
 // typeOf writes a type in the interpreter's names.
 func (l *lowerer) typeOf(t types.Type) ast.Expr {
 	t = l.concrete(t)
@@ -953,9 +1058,10 @@ func (l *lowerer) typeOf(t types.Type) ast.Expr {
 			l.instanceOf(t)
 			return l.symbol(t)
 		}
-		if o.Pkg() == l.u.pkg || l.local(o) {
+		if o.Pkg() == l.u.pkg || l.local(o) || l.u.table.lib.gottenOf(o.Pkg()) != nil {
 			return l.symbol(t)
 		}
+		l.standard(o.Pkg().Path(), o.Name())
 		l.paths[o.Pkg().Path()] = true
 		return &ast.SelectorExpr{X: ast.NewIdent(importAlias(o.Pkg().Path())), Sel: ast.NewIdent(o.Name())}
 	case *types.TypeParam:

@@ -104,6 +104,9 @@ func (l *lowerer) methodName(s methodSelection) string {
 		l.use(d)
 		return d.run
 	}
+	if d := l.gottenMethod(n, s.f); d != nil {
+		return d.run
+	}
 	return ""
 }
 

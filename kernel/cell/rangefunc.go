@@ -26,7 +26,7 @@ func (l *lowerer) rangeFunc(s *ast.RangeStmt, label string) ast.Stmt {
 		}
 		p := id("p" + mark + n + "_" + strconv.Itoa(i))
 		if x, ok := e.(*ast.Ident); ok && s.Tok == token.DEFINE && x.Name != "_" {
-			p = &ast.Ident{Name: x.Name, NamePos: x.NamePos}
+			p = &ast.Ident{Name: l.localName(x.Name, l.info.Defs[x]), NamePos: x.NamePos}
 		} else if e != nil && s.Tok == token.ASSIGN && !(ok && x.Name == "_") {
 			first = append(first, &ast.AssignStmt{Tok: token.ASSIGN, TokPos: pos, Lhs: []ast.Expr{l.expr(e)}, Rhs: []ast.Expr{p}})
 		}
@@ -160,7 +160,7 @@ func (b *loopBody) stmt(s ast.Stmt, breaks, continues int) ast.Stmt {
 			for i, r := range b.result {
 				a.Lhs = append(a.Lhs, &ast.Ident{Name: "r" + mark + b.n + "_" + strconv.Itoa(i), NamePos: s.Return})
 				if len(s.Results) == 0 {
-					a.Rhs = append(a.Rhs, &ast.Ident{Name: r.Name(), NamePos: s.Return})
+					a.Rhs = append(a.Rhs, &ast.Ident{Name: b.l.localName(r.Name(), r), NamePos: s.Return})
 				}
 			}
 			before = append(before, a)

@@ -6,6 +6,51 @@ import "testing"
 
 func TestStatements(t *testing.T) {
 	for _, c := range []struct{ name, code, want string }{
+		{"declared functions are values",
+			`type op func(int) int
+type named struct { f op; n int }
+func twice(x int) int { return 2 * x }
+func same[T any](x T) T { return x }
+func give(f op) op { return f }
+all := []named{{twice, 1}, {f: twice}, {f: same[int]}}
+var arr [2]op
+arr[1] = twice
+fmt.Println(all[0].f(4), all[1].f(5), all[2].f(6), arr[1](7), give(twice)(8), map[string]op{"a": twice}["a"](9), (twice)(10))`, "8 10 6 14 16 18 20\n"},
+		{"operands of a return keep out of each other's way",
+			`func id(x int) int { return x }
+func swap() (a, b int) { a, b = 1, 2; return b + 0, a + 0 }
+func calls() (a, b int) { a, b = 1, 2; return id(b), id(a) }
+func lens(s []int) (int, int) { return len(s), cap(s) }
+func text(s []byte) (t []byte, n int) { return s, len(s) }
+t, n := text([]byte("abc"))
+fmt.Println(swap()); fmt.Println(calls()); fmt.Println(lens(make([]int, 2, 3))); fmt.Println(len(t), n)`, "2 1\n2 1\n2 3\n3 3\n"},
+		{"a loop without a condition begins once",
+			`func f() (n int) { for low, high := 0, 9; ; { if low >= high { return n }; low += 2; n++ } }
+f()`, "→ 5\n"},
+		{"a literal defers what is declared after it",
+			`func outer() { func() { defer later("b"); fmt.Print("a ") }() }
+func later(s string) { fmt.Println(s) }
+outer()`, "a b\n"},
+		{"a uintptr counts",
+			`func f(m uintptr) (n int) { for i := uintptr(0); i < m; i++ { n++ }; for ; m > 0; m-- { n++ }; return n }
+f(3)`, "→ 6\n"},
+		{"names that Go itself has are names",
+			`type at struct{ n int }
+func (a *at) code(p int) (r rune) { return rune(a.n + p) }
+func f(a at) (string string) { if rune := a.code(1); rune != 0 { string = fmt.Sprint(rune) }; switch len := any(7).(type) { case int: string += fmt.Sprint(len) }; return }
+f(at{2})`, "→ 37\n"},
+		{"a variable that hides another is made of it",
+			`type d struct{ n int8 }
+func f(n d) (s string) { i := 1; for n := -int(n.n); i < n; i++ { s += "0" }; for i := i + 1; i < 4; i++ { s += fmt.Sprint(i) }; n, ok := any(n).(d); return fmt.Sprint(s, i, n.n, ok) }
+f(d{-3})`, "→ 003 -3 true\n"},
+		{"methods take structs that nothing named before",
+			`type asker interface { Uses(has avail) (uses avail, err error) }
+type avail struct{ a, b bool }
+type way struct{}
+func (*way) Uses(has avail) (uses avail, err error) { return has.all() }
+func (h avail) all() (avail, error) { return avail{h.b, h.a}, nil }
+var w asker = &way{}
+w.Uses(avail{a: true})`, "→ {a:false b:true}, <nil>\n"},
 		{"a deferred literal has its iteration's variables",
 			`func f() (s string) { for i := range 3 { defer func() { s += strconv.Itoa(i) }() }; for _, x := range []string{"a", "b"} { defer func() { s += x }() }; return "r" }
 f()`, "→ rba210\n"},

@@ -61,7 +61,7 @@ func (l *lowerer) typeSwitch(s *ast.TypeSwitchStmt, label *ast.Ident) ast.Stmt {
 			}
 		}
 		if bound != nil && bound.Name != "_" {
-			clause.Body = append(clause.Body, define(id(from), &ast.Ident{Name: bound.Name, NamePos: bound.NamePos}))
+			clause.Body = append(clause.Body, define(id(from), &ast.Ident{Name: l.localName(bound.Name, l.info.Implicits[c]), NamePos: bound.NamePos}))
 		}
 		for _, b := range c.Body {
 			clause.Body = append(clause.Body, l.node(b).(ast.Stmt))

@@ -1017,7 +1017,6 @@ func genFunctionWrapper(n *node) func(*frame) reflect.Value {
 	if def, ok = n.val.(*node); !ok {
 		return genValueAsFunctionWrapper(n)
 	}
-	start := def.child[3].start
 	numRet := len(def.typ.ret)
 	var rcvr func(*frame) reflect.Value
 
@@ -1087,7 +1086,7 @@ func genFunctionWrapper(n *node) func(*frame) reflect.Value {
 			}
 
 			// Interpreter code execution.
-			runCfg(start, fr, def, n)
+			runCfg(def.child[3].start, fr, def, n) // which a literal before def doesn't know yet
 
 			return fr.data[:numRet]
 		})
@@ -2617,11 +2616,10 @@ func doCompositeBinStruct(n *node, hasType bool) {
 			}
 		} else {
 			fieldIndex[i] = []int{i}
-			if isFuncSrc(c.typ) && len(c.child) > 1 {
-				convertLiteralValue(c.child[1], typ.Field(i).Type)
-				values[i] = genFunctionWrapper(c.child[1])
+			convertLiteralValue(c, typ.Field(i).Type)
+			if isFuncSrc(c.typ) {
+				values[i] = genFunctionWrapper(c)
 			} else {
-				convertLiteralValue(c, typ.Field(i).Type)
 				values[i] = genValue(c)
 			}
 		}
