@@ -195,7 +195,7 @@ func (c *child) guard(f func()) func() {
 // show is what lowered code calls with the values of a cell's last expression.
 func (c *child) show(values ...any) {
 	o := c.current()
-	b := render(values)
+	b := display.Render(values...)
 	if o.capture != nil {
 		*o.capture = b
 		return
