@@ -80,6 +80,10 @@ func ChildMain(b Bindings) error {
 	}
 	c.session = &Session{child: c}
 	c.stdin = &stdinReader{child: c}
+	if err := c.stdin.pipe.open(); err != nil {
+		return fmt.Errorf("cell: standard input: %w", err)
+	}
+	beProgram()
 	c.latest = c.newCell(0, false)
 	pipes.start(c)
 	go c.out.flusher()

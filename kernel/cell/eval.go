@@ -2,11 +2,13 @@ package cell
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/token"
 	"log"
 	"maps"
+	"os"
 	"path"
 	"reflect"
 	"runtime"
@@ -94,16 +96,25 @@ func newShell(c *child, main *shell) (*shell, error) {
 				processors(runtime.GOMAXPROCS(0))
 			}),
 		},
-		"os/os":   {"Exit": reflect.ValueOf(c.exit)},
+		"os/os": {
+			"Args": reflect.ValueOf(&os.Args).Elem(),
+			"Exit": reflect.ValueOf(c.exit),
+		},
+		"flag/flag": {
+			"CommandLine": reflect.ValueOf(&flag.CommandLine).Elem(),
+			"Parse":       reflect.ValueOf(func() { c.parseFlags(flag.CommandLine, os.Args[1:]) }),
+		},
 		"log/log": logSymbols(),
 		"os/exec/exec": {
 			"Command":        reflect.ValueOf(c.command),
 			"CommandContext": reflect.ValueOf(c.commandContext),
 		},
 		path.Join(internalPath, internalPath): {
-			"Guard": reflect.ValueOf(c.guard),
-			"Show":  reflect.ValueOf(c.show),
-			"Clear": reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
+			"Guard":      reflect.ValueOf(c.guard),
+			"Show":       reflect.ValueOf(c.show),
+			"ParseFlags": reflect.ValueOf(c.parseFlags),
+			"Started":    reflect.ValueOf(started),
+			"Clear":      reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
 
 			"UnsafeAdd":        reflect.ValueOf(func(p goUnsafe.Pointer, n int) goUnsafe.Pointer { return goUnsafe.Add(p, n) }),
 			"UnsafeString":     reflect.ValueOf(func(p *byte, n int) string { return goUnsafe.String(p, n) }),
@@ -210,7 +221,9 @@ func (c *child) show(values ...any) {
 func (s *shell) execute(o *cellOutput, d executeData) {
 	s.turn.Lock()
 	o.silent = d.Silent
+	stop := s.child.stdin.serve(o, d.Code)
 	e := s.supervise(o, func() *kernel.CellError { return s.runCell(o, d.Code, d.Count, false) })
+	stop()
 	s.child.pipes.sync()
 	s.child.done(o.id, e)
 }

@@ -149,6 +149,13 @@ func (l *lowerer) methodCall(e *ast.CallExpr) ast.Expr {
 	}
 	name := l.methodName(s)
 	if name == "" {
+		switch s.f.FullName() {
+		case "(*flag.FlagSet).Parse":
+			c.Fun, c.Args = l.internal("ParseFlags", pos), append([]ast.Expr{s.receiver(pos)}, c.Args...)
+			return c
+		case "(*os/exec.Cmd).Run", "(*os/exec.Cmd).Start", "(*os/exec.Cmd).Output", "(*os/exec.Cmd).CombinedOutput":
+			s.holder = &ast.CallExpr{Fun: l.internal("Started", pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{s.receiver(pos)}}
+		}
 		c.Fun = &ast.SelectorExpr{X: s.holder, Sel: &ast.Ident{Name: stays(s.f.FullName(), fun.Sel.Name), NamePos: pos}}
 		return c
 	}

@@ -59,6 +59,7 @@ func newLibrary(can func(string) bool) (*library, error) {
 			l.names[n] = append(l.names[n], f.Name)
 		}
 	}
+	l.names["unsafe"] = []string{"unsafe"}
 	for _, paths := range l.names {
 		slices.SortStableFunc(paths, func(a, b string) int { return rank(a) - rank(b) })
 	}
