@@ -787,7 +787,9 @@ func assign(n *node) {
 		case isInterfaceSrc(typ):
 			t = typ.frameType()
 		default:
-			t = typ.TypeOf()
+			if t = typ.TypeOf(); t == nil { // nil
+				t = n.child[i].typ.TypeOf()
+			}
 		}
 		types[i] = t
 		index[i] = n.child[i].findex
