@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -25,6 +26,7 @@ type child struct {
 	out      *outbox
 	pipes    *stdPipes
 	stdin    *stdinReader
+	waits    *waits
 	ballast  []byte // see kernel.BallastBytes
 
 	labels   sync.Map // unsafe.Pointer of a goroutine's label → *cellOutput
@@ -76,7 +78,7 @@ func ChildMain(b Bindings) error {
 	}
 	c := &child{
 		bindings: b, link: l, out: newOutbox(l), pipes: pipes, ballast: make([]byte, kernel.BallastBytes),
-		replies: map[uint64]*reply{}, running: map[uint64]*cellOutput{}, shells: map[string]*shell{}, callbacks: map[*cellOutput]bool{},
+		waits: newWaits(), replies: map[uint64]*reply{}, running: map[uint64]*cellOutput{}, shells: map[string]*shell{}, callbacks: map[*cellOutput]bool{},
 	}
 	c.session = &Session{child: c}
 	c.stdin = &stdinReader{child: c}
@@ -127,6 +129,7 @@ const maxStack = 256 << 20
 func (c *child) newCell(id uint64, stdin bool) *cellOutput {
 	o := &cellOutput{child: c, id: id, stdin: stdin, run: interp.NewRun()}
 	o.run.Uncaught = o.uncaught
+	o.run.Waits = func(at func() interp.TraceFrame, cases []reflect.SelectCase) func() { return c.begin(o.run, at, cases) }
 	o.room.L = &o.mu
 	o.ctx, o.stop = context.WithCancel(context.Background())
 	return o

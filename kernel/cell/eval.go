@@ -70,6 +70,7 @@ func newShell(c *child, main *shell) (*shell, error) {
 		}
 		return nil
 	}
+	s.interp.Made = c.waits.channel
 	more := moreSymbols()
 	for _, symbols := range []interp.Exports{stdlib.Symbols, unsafe.Symbols, more} {
 		if err := s.interp.Use(symbols); err != nil {
@@ -114,6 +115,11 @@ func newShell(c *child, main *shell) (*shell, error) {
 			"Show":       reflect.ValueOf(c.show),
 			"ParseFlags": reflect.ValueOf(c.parseFlags),
 			"Started":    reflect.ValueOf(started),
+			"Lock":       reflect.ValueOf(c.lock),
+			"LockRW":     reflect.ValueOf(c.lockRW),
+			"ReadLock":   reflect.ValueOf(c.readLock),
+			"WaitGroup":  reflect.ValueOf(c.waitGroup),
+			"WaitCond":   reflect.ValueOf(c.waitCond),
 			"Clear":      reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
 
 			"UnsafeAdd":        reflect.ValueOf(func(p goUnsafe.Pointer, n int) goUnsafe.Pointer { return goUnsafe.Add(p, n) }),
@@ -221,9 +227,10 @@ func (c *child) show(values ...any) {
 func (s *shell) execute(o *cellOutput, d executeData) {
 	s.turn.Lock()
 	o.silent = d.Silent
-	stop := s.child.stdin.serve(o, d.Code)
+	stop, stopWatch := s.child.stdin.serve(o, d.Code), s.child.watch(o, d.Code)
 	e := s.supervise(o, func() *kernel.CellError { return s.runCell(o, d.Code, d.Count, false) })
 	stop()
+	stopWatch()
 	s.child.pipes.sync()
 	s.child.done(o.id, e)
 }

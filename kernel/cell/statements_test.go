@@ -90,6 +90,17 @@ runtime error: slice bounds out of range [::5] with capacity 2
 runtime error: slice bounds out of range [5:2]
 runtime error: slice bounds out of range [2:1]
 `},
+		{"nil among others", `a, b := []int{1}, []int{2}
+a, b = b, nil
+var e error = errors.New("x")
+m := map[string]any{"k": 1}
+e, m["k"] = nil, nil
+fmt.Println(a, b, e, m)`, "[2] [] <nil> map[k:<nil>]\n"},
+		{"variables of packages", `os.Args = []string{"a", "b"}
+os.Args = append(os.Args, "c")
+fmt.Println(os.Args)
+http.DefaultClient = &http.Client{Timeout: 3}
+fmt.Println(http.DefaultClient.Timeout)`, "[a b c]\n3ns\n"},
 		{"unsafe",
 			`import "unsafe"
 type T struct { a int8; b int64 }

@@ -23,6 +23,11 @@ type Run struct {
 	// recovers in the goroutines that go statements start; those then end alone.
 	Uncaught func(v any)
 
+	// Waits, when set before the run begins, is told that the calling goroutine is
+	// about to do one of these channel operations, none of which may be possible
+	// yet. It may give what to call when one was done; at says where it is.
+	Waits func(at func() TraceFrame, cases []reflect.SelectCase) (done func())
+
 	// trace has the positions of the latest panic, innermost first.
 	trace atomic.Pointer[[]TraceFrame]
 }
@@ -62,6 +67,28 @@ func (r *Run) Trace() []TraceFrame {
 		return *p
 	}
 	return nil
+}
+
+// choose is reflect.Select for the statement n.
+func (r *Run) choose(n *node, cases []reflect.SelectCase) (int, reflect.Value, bool) {
+	if r.Waits != nil {
+		at := func() TraceFrame {
+			p := n.interp.fset.Position(n.pos)
+			return TraceFrame{File: p.Filename, Line: p.Line, Col: p.Column}
+		}
+		if done := r.Waits(at, cases); done != nil {
+			defer done()
+		}
+	}
+	return reflect.Select(cases)
+}
+
+// made tells the embedder of a new channel.
+func (interp *Interpreter) made(ch reflect.Value) reflect.Value {
+	if interp.Made != nil {
+		interp.Made(ch)
+	}
+	return ch
 }
 
 // Catch, deferred at the top of a goroutine, hands a panic to Uncaught.

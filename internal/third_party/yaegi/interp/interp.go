@@ -181,6 +181,9 @@ type Interpreter struct {
 	// means that it can't.
 	RunOf func() *Run
 
+	// Made, when set, is told of each channel that is made.
+	Made func(ch reflect.Value)
+
 	// nindex is a node number incremented for each new node.
 	// It is used for debug (AST and CFG graphs). As it is atomically
 	// incremented, keep it aligned on 64 bits boundary.

@@ -2944,7 +2944,7 @@ func rangeChan(n *node) {
 	n.exec = func(f *frame) bltn {
 		done := f.run.wait
 
-		chosen, v, ok := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: value(f)}})
+		chosen, v, ok := f.run.choose(n, []reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: value(f)}})
 		if chosen == 0 {
 			return nil
 		}
@@ -3507,13 +3507,13 @@ func _make(n *node) {
 		switch len(n.child) {
 		case 2:
 			n.exec = func(f *frame) bltn {
-				dest(f).Set(reflect.MakeChan(typ, 0))
+				dest(f).Set(n.interp.made(reflect.MakeChan(typ, 0)))
 				return next
 			}
 		case 3:
 			value := genValue(n.child[2])
 			n.exec = func(f *frame) bltn {
-				dest(f).Set(reflect.MakeChan(typ, int(vInt(value(f)))))
+				dest(f).Set(n.interp.made(reflect.MakeChan(typ, int(vInt(value(f))))))
 				return next
 			}
 		}
@@ -3602,7 +3602,7 @@ func recv(n *node) {
 				// Slow: channel read blocks, allow cancel
 				done := f.run.wait
 
-				chosen, v, _ := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
+				chosen, v, _ := f.run.choose(n, []reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
 				if chosen == 0 {
 					return nil
 				}
@@ -3622,7 +3622,7 @@ func recv(n *node) {
 				// Slow: channel is blocked, allow cancel
 				done := f.run.wait
 
-				chosen, v, _ := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
+				chosen, v, _ := f.run.choose(n, []reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
 				if chosen == 0 {
 					return nil
 				}
@@ -3670,7 +3670,7 @@ func recv2(n *node) {
 			// Slow: channel is blocked, allow cancel
 			done := f.run.wait
 
-			chosen, v, ok := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
+			chosen, v, ok := f.run.choose(n, []reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
 			if chosen == 0 {
 				return nil
 			}
@@ -3766,7 +3766,7 @@ func send(n *node) {
 		// Slow: send on channel blocks, allow cancel.
 		done := f.run.wait
 
-		chosen, _, _ := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectSend, Chan: ch, Send: data}})
+		chosen, _, _ := f.run.choose(n, []reflect.SelectCase{done, {Dir: reflect.SelectSend, Chan: ch, Send: data}})
 		if chosen == 0 {
 			return nil
 		}
@@ -3869,7 +3869,7 @@ func _select(n *node) {
 				// Keep zero values for comm clause
 			}
 		}
-		j, v, s := reflect.Select(cases)
+		j, v, s := f.run.choose(n, cases)
 		if j == nbClause {
 			return nil
 		}
