@@ -72,7 +72,8 @@ func newShell(c *child, main *shell) (*shell, error) {
 	}
 	s.interp.Made = c.waits.channel
 	more := moreSymbols()
-	for _, symbols := range []interp.Exports{stdlib.Symbols, unsafe.Symbols, more} {
+	generic := c.genericSymbols()
+	for _, symbols := range []interp.Exports{stdlib.Symbols, unsafe.Symbols, more, generic} {
 		if err := s.interp.Use(symbols); err != nil {
 			return nil, fmt.Errorf("cell: interpreter: %w", err)
 		}
@@ -146,7 +147,7 @@ func newShell(c *child, main *shell) (*shell, error) {
 		log.SetOutput(streamWriter{c, "stderr"})
 		lib, err := newLibrary(func(p string) bool {
 			key := p + "/" + packageName(p)
-			return stdlib.Symbols[key] != nil || more[key] != nil || p == "iter" || p == "unsafe"
+			return stdlib.Symbols[key] != nil || more[key] != nil || generic[key] != nil || p == "unsafe"
 		})
 		if err != nil {
 			return nil, err

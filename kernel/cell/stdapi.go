@@ -146,7 +146,7 @@ func (l *library) load(path string) (*types.Package, error) {
 	p, _ := conf.Check(path, fset, files, info)
 	if info != nil {
 		for _, d := range files[1].Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
 				if o, ok := info.Defs[fn.Name].(*types.Func); ok {
 					l.bodies[o] = body{fn: fn, info: info}
 				}
