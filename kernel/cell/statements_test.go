@@ -2,7 +2,10 @@
 
 package cell
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestStatements(t *testing.T) {
 	for _, c := range []struct{ name, code, want string }{
@@ -90,6 +93,19 @@ runtime error: slice bounds out of range [::5] with capacity 2
 runtime error: slice bounds out of range [5:2]
 runtime error: slice bounds out of range [2:1]
 `},
+		{"recover in what others made", `func saver(name string) func() { return func() { if r := recover(); r != nil { fmt.Print(name, ":", r, " ") } } }
+func one() { f := saver("f"); defer f(); panic("a") }
+func two() { defer saver("g")(); panic("b") }
+func three() { fs := map[string]func(){"h": saver("h")}; defer fs["h"](); panic("c") }
+func helper() any { return recover() }
+func four() { defer func() { recover() }(); defer func() { fmt.Print(helper(), " ") }(); panic("d") }
+func five() { defer saver("outer")(); defer func() { defer saver("inner")(); panic("e2") }(); panic("e1") }
+func six() { defer saver("none")() }
+one(); two(); three(); four(); five(); six()
+var wg sync.WaitGroup
+for range 50 { wg.Go(func() { defer saver("")(); panic("") }) }
+wg.Wait()
+fmt.Println()`, "f:a g:b h:c <nil> inner:e2 outer:e1 " + strings.Repeat(": ", 50) + "\n"},
 		{"nil among others", `a, b := []int{1}, []int{2}
 a, b = b, nil
 var e error = errors.New("x")

@@ -109,6 +109,8 @@ type frame struct {
 	mutex     sync.RWMutex
 	deferred  [][]reflect.Value // defer stack, latest last
 	panicking *panicking        // of the function, shared with its closures' copies; nil before it is needed
+
+	deferredBy *panicking // of the panicking function that this call is deferred by
 }
 
 // A panicking is what a function panics with while its deferred calls run.

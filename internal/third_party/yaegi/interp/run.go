@@ -202,7 +202,16 @@ func panicFunc(s *scope) string {
 }
 
 // deferred runs a deferred call. If it panics, that is the panic from then on.
-func (p *panicking) deferred(val []reflect.Value) {
+func (p *panicking) deferred(r *Run, val []reflect.Value) {
+	if p.active {
+		g := goroutineID()
+		r.recovering.Store(g, p)
+		r.recovers.Add(1)
+		defer func() {
+			r.recovering.Delete(g)
+			r.recovers.Add(-1)
+		}()
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			p.value, p.active = asGo(r), true
@@ -235,7 +244,7 @@ func runCfg(n *node, f *frame, funcNode, callNode *node) {
 			last := len(f.deferred) - 1
 			val := f.deferred[last]
 			f.deferred = f.deferred[:last]
-			p.deferred(val)
+			p.deferred(f.run, val)
 		}
 		if !p.active {
 			return
@@ -952,7 +961,10 @@ func _recover(n *node) {
 	dest := genValue(n)
 
 	n.exec = func(f *frame) bltn {
-		p := f.anc.panicking
+		p := f.deferredBy
+		if p == nil {
+			p = f.anc.panicking
+		}
 		if p == nil || !p.active {
 			dest(f).SetZero()
 			return tnext
@@ -1041,6 +1053,7 @@ func genFunctionWrapper(n *node) func(*frame) reflect.Value {
 		return reflect.MakeFunc(funcType, func(in []reflect.Value) []reflect.Value {
 			// Allocate and init local frame. All values to be settable and addressable.
 			fr := newFrame(f, len(def.types), n.interp.entry(f))
+			fr.deferredBy = fr.run.deferredBy()
 			d := fr.data
 			for i, t := range def.types {
 				d[i] = reflect.New(t).Elem()
@@ -1845,6 +1858,7 @@ func getFunc(n *node) {
 		fct := reflect.MakeFunc(n.typ.TypeOf(), func(in []reflect.Value) []reflect.Value {
 			// Allocate and init local frame. All values to be settable and addressable.
 			fr2 := newFrame(fr, len(n.types), n.interp.entry(fr))
+			fr2.deferredBy = fr2.run.deferredBy()
 			d := fr2.data
 			for i, t := range n.types {
 				d[i] = reflect.New(t).Elem()
