@@ -23,7 +23,7 @@ import (
 const order = `
 	checkpoint, tokenizer, trace, metal, kernel/wire, kernel/display, kernel/zmtp, engine/xtml, models, kernelspec, internal/named, internal/disk
 	< ORIGINS;
-	kernel/display < kernel/display/widget < ORIGINS;
+	internal/named < kernel/display < kernel/display/widget < ORIGINS;
 
 	# The model: what computes, where its experts come from, its forward pass.
 	ORIGINS < metal/cpu;

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -26,6 +27,7 @@ type child struct {
 	pipes    *stdPipes
 	stdin    *stdinReader
 	modules  *modules
+	waits    *waits
 	ballast  []byte // see kernel.BallastBytes
 
 	labels   sync.Map // unsafe.Pointer of a goroutine's label → *cellOutput
@@ -77,10 +79,14 @@ func ChildMain(b Bindings) error {
 	}
 	c := &child{
 		bindings: b, modules: newModules(h.Modules), link: l, out: newOutbox(l), pipes: pipes, ballast: make([]byte, kernel.BallastBytes),
-		replies: map[uint64]*reply{}, running: map[uint64]*cellOutput{}, shells: map[string]*shell{}, callbacks: map[*cellOutput]bool{},
+		waits: newWaits(), replies: map[uint64]*reply{}, running: map[uint64]*cellOutput{}, shells: map[string]*shell{}, callbacks: map[*cellOutput]bool{},
 	}
 	c.session = &Session{child: c}
 	c.stdin = &stdinReader{child: c}
+	if err := c.stdin.pipe.open(); err != nil {
+		return fmt.Errorf("cell: standard input: %w", err)
+	}
+	beProgram()
 	c.latest = c.newCell(0, false)
 	pipes.start(c)
 	go c.out.flusher()
@@ -124,6 +130,7 @@ const maxStack = 256 << 20
 func (c *child) newCell(id uint64, stdin bool) *cellOutput {
 	o := &cellOutput{child: c, id: id, stdin: stdin, run: interp.NewRun()}
 	o.run.Uncaught = o.uncaught
+	o.run.Waits = func(at func() interp.TraceFrame, cases []reflect.SelectCase) func() { return c.begin(o.run, at, cases) }
 	o.room.L = &o.mu
 	o.ctx, o.stop = context.WithCancel(context.Background())
 	return o

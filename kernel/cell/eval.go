@@ -2,11 +2,13 @@ package cell
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/token"
 	"log"
 	"maps"
+	"os"
 	"path"
 	"reflect"
 	"runtime"
@@ -67,8 +69,10 @@ func newShell(c *child, main *shell) (*shell, error) {
 		}
 		return nil
 	}
+	s.interp.Made = c.waits.channel
 	more := moreSymbols()
-	for _, symbols := range []interp.Exports{stdlib.Symbols, unsafe.Symbols, more} {
+	generic := c.genericSymbols()
+	for _, symbols := range []interp.Exports{stdlib.Symbols, unsafe.Symbols, more, generic} {
 		if err := s.interp.Use(symbols); err != nil {
 			return nil, fmt.Errorf("cell: interpreter: %w", err)
 		}
@@ -93,19 +97,33 @@ func newShell(c *child, main *shell) (*shell, error) {
 				processors(runtime.GOMAXPROCS(0))
 			}),
 		},
-		"os/os":   {"Exit": reflect.ValueOf(c.exit)},
+		"os/os": {
+			"Args": reflect.ValueOf(&os.Args).Elem(),
+			"Exit": reflect.ValueOf(c.exit),
+		},
+		"flag/flag": {
+			"CommandLine": reflect.ValueOf(&flag.CommandLine).Elem(),
+			"Parse":       reflect.ValueOf(func() { c.parseFlags(flag.CommandLine, os.Args[1:]) }),
+		},
 		"log/log": logSymbols(),
 		"os/exec/exec": {
 			"Command":        reflect.ValueOf(c.command),
 			"CommandContext": reflect.ValueOf(c.commandContext),
 		},
 		path.Join(internalPath, internalPath): {
-			"Guard": reflect.ValueOf(c.guard),
-			"Show":  reflect.ValueOf(c.show),
 			"Missing": reflect.ValueOf(func(name, why string, assembly bool) error {
 				return &missingError{name: name, why: why, assembly: assembly}
 			}),
-			"Clear": reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
+			"Guard":      reflect.ValueOf(c.guard),
+			"Show":       reflect.ValueOf(c.show),
+			"ParseFlags": reflect.ValueOf(c.parseFlags),
+			"Started":    reflect.ValueOf(started),
+			"Lock":       reflect.ValueOf(c.lock),
+			"LockRW":     reflect.ValueOf(c.lockRW),
+			"ReadLock":   reflect.ValueOf(c.readLock),
+			"WaitGroup":  reflect.ValueOf(c.waitGroup),
+			"WaitCond":   reflect.ValueOf(c.waitCond),
+			"Clear":      reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
 
 			"UnsafeAdd":        reflect.ValueOf(func(p goUnsafe.Pointer, n int) goUnsafe.Pointer { return goUnsafe.Add(p, n) }),
 			"UnsafeString":     reflect.ValueOf(func(p *byte, n int) string { return goUnsafe.String(p, n) }),
@@ -131,7 +149,7 @@ func newShell(c *child, main *shell) (*shell, error) {
 		log.SetOutput(streamWriter{c, "stderr"})
 		lib, err := newLibrary(func(p string) bool {
 			key := p + "/" + packageName(p)
-			return stdlib.Symbols[key] != nil || more[key] != nil || p == "iter" || p == "unsafe"
+			return stdlib.Symbols[key] != nil || more[key] != nil || generic[key] != nil || p == "unsafe"
 		}, &packages{modules: c.modules, fset: s.fset, gotten: map[string]*gottenPackage{}})
 		if err != nil {
 			return nil, err
@@ -204,7 +222,7 @@ func (c *child) guard(f func()) func() {
 // show is what lowered code calls with the values of a cell's last expression.
 func (c *child) show(values ...any) {
 	o := c.current()
-	b := render(values)
+	b := display.Render(values...)
 	if o.capture != nil {
 		*o.capture = b
 		return
@@ -219,7 +237,10 @@ func (c *child) show(values ...any) {
 func (s *shell) execute(o *cellOutput, d executeData) {
 	s.turn.Lock()
 	o.silent = d.Silent
+	stop, stopWatch := s.child.stdin.serve(o, d.Code), s.child.watch(o, d.Code)
 	e := s.supervise(o, func() *kernel.CellError { return s.runCell(o, d.Code, d.Count, false) })
+	stop()
+	stopWatch()
 	s.child.pipes.sync()
 	s.child.done(o.id, e)
 }

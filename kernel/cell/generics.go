@@ -19,7 +19,7 @@ var genericFiles embed.FS
 // genericSource is the text of a package's generic functions, "" where it has none.
 func genericSource(path string) string {
 	b, err := genericFiles.ReadFile("generic/" + path[strings.LastIndexByte(path, '/')+1:] + ".go.txt")
-	if err != nil || strings.Contains(path, "/") && path != "sync/atomic" && path != "math/rand/v2" {
+	if err != nil || strings.Contains(path, "/") && path != "sync/atomic" && path != "math/rand/v2" && path != "crypto/hkdf" && path != "crypto/pbkdf2" {
 		return ""
 	}
 	return string(b)

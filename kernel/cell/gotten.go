@@ -244,15 +244,15 @@ func orderInits(inits []initializer) []string {
 	return names
 }
 
-// quiet are packages of the standard library whose functions only compute.
-var quiet = map[string]bool{
+// pure are packages of the standard library whose functions only compute.
+var pure = map[string]bool{
 	"errors": true, "math": true, "math/bits": true, "math/big": true, "math/cmplx": true, "strings": true, "bytes": true, "strconv": true,
 	"regexp": true, "unicode": true, "unicode/utf8": true, "unicode/utf16": true, "time": true, "reflect": true, "encoding/binary": true, "encoding/base64": true,
 	"encoding/hex": true, "hash/crc32": true, "net/netip": true,
 }
 
 // acts says whether computing e may do more than give a value: it calls functions other
-// than those of quiet packages.
+// than those of pure packages.
 func (g *gottenPackage) acts(e ast.Expr) bool {
 	found := false
 	ast.Inspect(e, func(n ast.Node) bool {
@@ -274,14 +274,14 @@ func (g *gottenPackage) acts(e ast.Expr) bool {
 				o = g.info.Uses[f.Sel]
 			}
 			f, ok := o.(*types.Func)
-			found = found || !ok || f.Pkg() == nil || !quiet[f.Pkg().Path()] || callsBack(f)
+			found = found || !ok || f.Pkg() == nil || !pure[f.Pkg().Path()] || callsBack(f)
 		}
 		return !found
 	})
 	return found
 }
 
-// callsBack says whether f, a function of a quiet package, may call functions or methods
+// callsBack says whether f, a function of a pure package, may call functions or methods
 // of what it is given.
 func callsBack(f *types.Func) bool {
 	if f.FullName() == "reflect.TypeOf" {

@@ -189,6 +189,7 @@ func (c *child) resetSession(of *shell) (*shell, *kernel.CellError) {
 	if c.shells[""] != of {
 		return nil, &kernel.CellError{Name: "magic", Value: "%reset: want it in the main shell, got it in a subshell", Traceback: []string{"%reset: want it in the main shell, got it in a subshell"}}
 	}
+	beProgram()
 	main, err := newShell(c, nil)
 	shells := map[string]*shell{"": main}
 	for id := range c.shells {

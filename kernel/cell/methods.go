@@ -152,7 +152,21 @@ func (l *lowerer) methodCall(e *ast.CallExpr) ast.Expr {
 	}
 	name := l.methodName(s)
 	if name == "" {
-		c.Fun = &ast.SelectorExpr{X: s.holder, Sel: &ast.Ident{Name: stays(s.f.FullName(), fun.Sel.Name), NamePos: pos}}
+		full := s.f.FullName()
+		if f := waitings[full]; f != "" {
+			at := l.u.fset.Position(pos)
+			c.Fun = l.internal(f, pos)
+			c.Args = []ast.Expr{&ast.BasicLit{ValuePos: pos, Kind: token.STRING, Value: strconv.Quote(at.Filename + ":" + strconv.Itoa(at.Line))}, s.receiver(pos)}
+			return c
+		}
+		switch full {
+		case "(*flag.FlagSet).Parse":
+			c.Fun, c.Args = l.internal("ParseFlags", pos), append([]ast.Expr{s.receiver(pos)}, c.Args...)
+			return c
+		case "(*os/exec.Cmd).Run", "(*os/exec.Cmd).Start", "(*os/exec.Cmd).Output", "(*os/exec.Cmd).CombinedOutput":
+			s.holder = &ast.CallExpr{Fun: l.internal("Started", pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{s.receiver(pos)}}
+		}
+		c.Fun = &ast.SelectorExpr{X: s.holder, Sel: &ast.Ident{Name: stays(full, fun.Sel.Name), NamePos: pos}}
 		return c
 	}
 	c.Fun = &ast.Ident{Name: name, NamePos: pos}

@@ -2,7 +2,10 @@
 
 package cell
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestStatements(t *testing.T) {
 	for _, c := range []struct{ name, code, want string }{
@@ -135,6 +138,30 @@ runtime error: slice bounds out of range [::5] with capacity 2
 runtime error: slice bounds out of range [5:2]
 runtime error: slice bounds out of range [2:1]
 `},
+		{"recover in what others made", `func saver(name string) func() { return func() { if r := recover(); r != nil { fmt.Print(name, ":", r, " ") } } }
+func one() { f := saver("f"); defer f(); panic("a") }
+func two() { defer saver("g")(); panic("b") }
+func three() { fs := map[string]func(){"h": saver("h")}; defer fs["h"](); panic("c") }
+func helper() any { return recover() }
+func four() { defer func() { recover() }(); defer func() { fmt.Print(helper(), " ") }(); panic("d") }
+func five() { defer saver("outer")(); defer func() { defer saver("inner")(); panic("e2") }(); panic("e1") }
+func six() { defer saver("none")() }
+one(); two(); three(); four(); five(); six()
+var wg sync.WaitGroup
+for range 50 { wg.Go(func() { defer saver("")(); panic("") }) }
+wg.Wait()
+fmt.Println()`, "f:a g:b h:c <nil> inner:e2 outer:e1 " + strings.Repeat(": ", 50) + "\n"},
+		{"nil among others", `a, b := []int{1}, []int{2}
+a, b = b, nil
+var e error = errors.New("x")
+m := map[string]any{"k": 1}
+e, m["k"] = nil, nil
+fmt.Println(a, b, e, m)`, "[2] [] <nil> map[k:<nil>]\n"},
+		{"variables of packages", `os.Args = []string{"a", "b"}
+os.Args = append(os.Args, "c")
+fmt.Println(os.Args)
+http.DefaultClient = &http.Client{Timeout: 3}
+fmt.Println(http.DefaultClient.Timeout)`, "[a b c]\n3ns\n"},
 		{"unsafe",
 			`import "unsafe"
 type T struct { a int8; b int64 }

@@ -60,6 +60,7 @@ func newLibrary(can func(string) bool, p *packages) (*library, error) {
 			l.names[n] = append(l.names[n], f.Name)
 		}
 	}
+	l.names["unsafe"] = []string{"unsafe"}
 	for _, paths := range l.names {
 		slices.SortStableFunc(paths, func(a, b string) int { return rank(a) - rank(b) })
 	}
@@ -149,7 +150,7 @@ func (l *library) load(path string) (*types.Package, error) {
 	p, _ := conf.Check(path, fset, files, info)
 	if info != nil {
 		for _, d := range files[1].Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
 				if o, ok := info.Defs[fn.Name].(*types.Func); ok {
 					l.bodies[o] = body{fn: fn, info: info}
 				}

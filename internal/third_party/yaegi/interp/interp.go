@@ -109,6 +109,8 @@ type frame struct {
 	mutex     sync.RWMutex
 	deferred  [][]reflect.Value // defer stack, latest last
 	panicking *panicking        // of the function, shared with its closures' copies; nil before it is needed
+
+	deferredBy *panicking // of the panicking function that this call is deferred by
 }
 
 // A panicking is what a function panics with while its deferred calls run.
@@ -180,6 +182,9 @@ type Interpreter struct {
 	// RunOf, when set, tells which run the calling goroutine belongs to; nil
 	// means that it can't.
 	RunOf func() *Run
+
+	// Made, when set, is told of each channel that is made.
+	Made func(ch reflect.Value)
 
 	// nindex is a node number incremented for each new node.
 	// It is used for debug (AST and CFG graphs). As it is atomically

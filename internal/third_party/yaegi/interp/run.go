@@ -202,7 +202,16 @@ func panicFunc(s *scope) string {
 }
 
 // deferred runs a deferred call. If it panics, that is the panic from then on.
-func (p *panicking) deferred(val []reflect.Value) {
+func (p *panicking) deferred(r *Run, val []reflect.Value) {
+	if p.active {
+		g := goroutineID()
+		r.recovering.Store(g, p)
+		r.recovers.Add(1)
+		defer func() {
+			r.recovering.Delete(g)
+			r.recovers.Add(-1)
+		}()
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			p.value, p.active = asGo(r), true
@@ -235,7 +244,7 @@ func runCfg(n *node, f *frame, funcNode, callNode *node) {
 			last := len(f.deferred) - 1
 			val := f.deferred[last]
 			f.deferred = f.deferred[:last]
-			p.deferred(val)
+			p.deferred(f.run, val)
 		}
 		if !p.active {
 			return
@@ -787,7 +796,9 @@ func assign(n *node) {
 		case isInterfaceSrc(typ):
 			t = typ.frameType()
 		default:
-			t = typ.TypeOf()
+			if t = typ.TypeOf(); t == nil { // nil
+				t = n.child[i].typ.TypeOf()
+			}
 		}
 		types[i] = t
 		index[i] = n.child[i].findex
@@ -950,7 +961,10 @@ func _recover(n *node) {
 	dest := genValue(n)
 
 	n.exec = func(f *frame) bltn {
-		p := f.anc.panicking
+		p := f.deferredBy
+		if p == nil {
+			p = f.anc.panicking
+		}
 		if p == nil || !p.active {
 			dest(f).SetZero()
 			return tnext
@@ -1038,6 +1052,7 @@ func genFunctionWrapper(n *node) func(*frame) reflect.Value {
 		return reflect.MakeFunc(funcType, func(in []reflect.Value) []reflect.Value {
 			// Allocate and init local frame. All values to be settable and addressable.
 			fr := newFrame(f, len(def.types), n.interp.entry(f))
+			fr.deferredBy = fr.run.deferredBy()
 			d := fr.data
 			for i, t := range def.types {
 				d[i] = reflect.New(t).Elem()
@@ -1842,6 +1857,7 @@ func getFunc(n *node) {
 		fct := reflect.MakeFunc(n.typ.TypeOf(), func(in []reflect.Value) []reflect.Value {
 			// Allocate and init local frame. All values to be settable and addressable.
 			fr2 := newFrame(fr, len(n.types), n.interp.entry(fr))
+			fr2.deferredBy = fr2.run.deferredBy()
 			d := fr2.data
 			for i, t := range n.types {
 				d[i] = reflect.New(t).Elem()
@@ -2940,7 +2956,7 @@ func rangeChan(n *node) {
 	n.exec = func(f *frame) bltn {
 		done := f.run.wait
 
-		chosen, v, ok := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: value(f)}})
+		chosen, v, ok := f.run.choose(n, []reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: value(f)}})
 		if chosen == 0 {
 			return nil
 		}
@@ -3503,13 +3519,13 @@ func _make(n *node) {
 		switch len(n.child) {
 		case 2:
 			n.exec = func(f *frame) bltn {
-				dest(f).Set(reflect.MakeChan(typ, 0))
+				dest(f).Set(n.interp.made(reflect.MakeChan(typ, 0)))
 				return next
 			}
 		case 3:
 			value := genValue(n.child[2])
 			n.exec = func(f *frame) bltn {
-				dest(f).Set(reflect.MakeChan(typ, int(vInt(value(f)))))
+				dest(f).Set(n.interp.made(reflect.MakeChan(typ, int(vInt(value(f))))))
 				return next
 			}
 		}
@@ -3598,7 +3614,7 @@ func recv(n *node) {
 				// Slow: channel read blocks, allow cancel
 				done := f.run.wait
 
-				chosen, v, _ := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
+				chosen, v, _ := f.run.choose(n, []reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
 				if chosen == 0 {
 					return nil
 				}
@@ -3618,7 +3634,7 @@ func recv(n *node) {
 				// Slow: channel is blocked, allow cancel
 				done := f.run.wait
 
-				chosen, v, _ := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
+				chosen, v, _ := f.run.choose(n, []reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
 				if chosen == 0 {
 					return nil
 				}
@@ -3666,7 +3682,7 @@ func recv2(n *node) {
 			// Slow: channel is blocked, allow cancel
 			done := f.run.wait
 
-			chosen, v, ok := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
+			chosen, v, ok := f.run.choose(n, []reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
 			if chosen == 0 {
 				return nil
 			}
@@ -3762,7 +3778,7 @@ func send(n *node) {
 		// Slow: send on channel blocks, allow cancel.
 		done := f.run.wait
 
-		chosen, _, _ := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectSend, Chan: ch, Send: data}})
+		chosen, _, _ := f.run.choose(n, []reflect.SelectCase{done, {Dir: reflect.SelectSend, Chan: ch, Send: data}})
 		if chosen == 0 {
 			return nil
 		}
@@ -3865,7 +3881,7 @@ func _select(n *node) {
 				// Keep zero values for comm clause
 			}
 		}
-		j, v, s := reflect.Select(cases)
+		j, v, s := f.run.choose(n, cases)
 		if j == nbClause {
 			return nil
 		}
