@@ -24,6 +24,9 @@
 //	run      eval.go       by yaegi; errors.go words compile errors and panics,
 //	                       output.go values
 //
+// Packages of modules come from modules.go, which runs the go command for %get, and
+// packages.go, which parses and checks them; gotten.go lowers what cells reach of them.
+//
 // complete.go, inspect.go and iscomplete.go answer front ends without running
 // anything, and help.go answers cells such as "name?". They work from a probe of the
 // unfinished cell (probe.go, unfinished.go), which go/types checks against the
