@@ -102,6 +102,17 @@ f()`, "int80 int81 main.N0 main.N1 012 0 5 1 7\n"},
 func f() { switch v := 3; g(v) { case 2, 3: fmt.Print("three ") }
 for _, v := range []any{"s", 1} { switch v := reflect.ValueOf(v); v.Kind() { case reflect.String: fmt.Print(v); case reflect.Int: fmt.Println(v.Int() + 1) } } }
 f()`, "three s2\n"},
+		{"functions in literals without keys",
+			`type T struct { s string; f func(int) string }
+type fs []func(int) string
+func f(i int) string { return strconv.Itoa(i) }
+func mk(n int) func(int) string { return func(i int) string { return strconv.Itoa(n + i) } }
+g := mk(7)
+ts := []T{{"f", f}, {"mk", mk(5)}, {"g", g}, {"lit", func(int) string { return "lit" }}, {"nil", nil}}
+hs := []http.HandlerFunc{func(http.ResponseWriter, *http.Request) { fmt.Println("served") }}
+for i, x := range (fs{f, 2: mk(1), 1: g}) { fmt.Print(x(i), " ") }
+fmt.Print(ts[0].f(1), ts[1].f(2), ts[2].f(3), ts[3].f(4), ts[4].f == nil, " ")
+hs[0].ServeHTTP(nil, nil)`, "0 8 3 1710littrue served\n"},
 		{"several values at once",
 			`type T struct{ n int }
 func one() int { return 1 }

@@ -2576,14 +2576,16 @@ func compositeBinSlice(n *node) {
 	var max, prev int
 
 	for i, c := range child {
+		index[i] = prev
 		if c.kind == keyValueExpr {
-			convertLiteralValue(c.child[1], rtype)
-			values[i] = genValue(c.child[1])
 			index[i] = int(vInt(c.child[0].rval))
+			c = c.child[1]
+		}
+		convertLiteralValue(c, rtype)
+		if isFuncSrc(c.typ) {
+			values[i] = genFunctionWrapper(c)
 		} else {
-			convertLiteralValue(c, rtype)
 			values[i] = genValue(c)
-			index[i] = prev
 		}
 		prev = index[i] + 1
 		if prev > max {
