@@ -10,7 +10,7 @@ const (
 	arm64StubFile = "kernels_arm64.go"
 )
 
-// generateARM64 is the files of the dot products in NEON: the 16 lanes of a dot product
+// generateARM64 is the files of NEON's loops: the 16 lanes of a dot product
 // are four registers. Instructions that Go's assembler lacks are written as words, with
 // their names beside them.
 func generateARM64() (asm, stubs []byte) {
@@ -22,6 +22,7 @@ func generateARM64() (asm, stubs []byte) {
 	g.mx4Dot4()
 	g.f32Dot1x4()
 	g.axpy()
+	g.math()
 	return g.asm.Bytes(), g.stubs.Bytes()
 }
 
