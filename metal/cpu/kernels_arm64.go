@@ -64,6 +64,26 @@ func scalesNEON(y, x []float32, a float32)
 //go:noescape
 func normScalesNEON(y, x, w []float32, a float32)
 
+// addsNEON is y += x. The slices are as long as y, a multiple of 4.
+//
+//go:noescape
+func addsNEON(y, x []float32)
+
+// addScaledsNEON is y += a·x, the product rounded. The slices are as long as y, a multiple of 4.
+//
+//go:noescape
+func addScaledsNEON(y, x []float32, a float32)
+
+// dotNEON is dot(a, b). n is a multiple of 16.
+//
+//go:noescape
+func dotNEON(a, b *float32, n int) (sum float32)
+
+// convolveNEON is the short convolution before its SiLU (convolve in vector.go). channels is a multiple of 16.
+//
+//go:noescape
+func convolveNEON(y, next, x, prev, w *float32, stride, rows, channels int)
+
 // kdaStep32NEON is kdaStep of 32 value columns, without its prefetch.
 //
 //go:noescape

@@ -1334,6 +1334,132 @@ loop:
 done:
 	RET
 
+// func addsNEON(y, x []float32)
+TEXT ·addsNEON(SB), NOSPLIT, $0-48
+	MOVD y_len+8(FP), R6
+	MOVD y_base+0(FP), R0
+	MOVD x_base+24(FP), R1
+	MOVD $mathConstants<>(SB), R15
+	CBZ R6, done
+loop:
+	VLD1 (R0), [V0.S4]
+	VLD1 (R1), [V1.S4]
+	WORD $0x4e21d400 // FADD V0.4S, V0.4S, V1.4S
+	VST1.P [V0.S4], 16(R0)
+	ADD $16, R1
+	SUB $4, R6
+	CBNZ R6, loop
+done:
+	RET
+
+// func addScaledsNEON(y, x []float32, a float32)
+TEXT ·addScaledsNEON(SB), NOSPLIT, $0-52
+	MOVD y_len+8(FP), R6
+	MOVD y_base+0(FP), R0
+	MOVD x_base+24(FP), R1
+	FMOVS a+48(FP), F28
+	VDUP V28.S[0], V28.S4
+	MOVD $mathConstants<>(SB), R15
+	CBZ R6, done
+loop:
+	VLD1 (R0), [V0.S4]
+	VLD1 (R1), [V1.S4]
+	VMOV V28.B16, V2.B16
+	WORD $0x6e22dc21 // FMUL V1.4S, V1.4S, V2.4S
+	WORD $0x4e21d400 // FADD V0.4S, V0.4S, V1.4S
+	VST1.P [V0.S4], 16(R0)
+	ADD $16, R1
+	SUB $4, R6
+	CBNZ R6, loop
+done:
+	RET
+
+// func dotNEON(a, b *float32, n int) (sum float32)
+TEXT ·dotNEON(SB), NOSPLIT, $0-28
+	MOVD a+0(FP), R0
+	MOVD b+8(FP), R1
+	MOVD n+16(FP), R6
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	CBZ R6, done
+loop:
+	VLD1.P 64(R0), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VLD1.P 64(R1), [V8.S4, V9.S4, V10.S4, V11.S4]
+	VFMLA V8.S4, V4.S4, V0.S4
+	VFMLA V9.S4, V5.S4, V1.S4
+	VFMLA V10.S4, V6.S4, V2.S4
+	VFMLA V11.S4, V7.S4, V3.S4
+	SUB $16, R6
+	CBNZ R6, loop
+done:
+	WORD $0x4e22d400 // FADD V0.4S, V0.4S, V2.4S
+	WORD $0x4e23d421 // FADD V1.4S, V1.4S, V3.4S
+	WORD $0x4e21d400 // FADD V0.4S, V0.4S, V1.4S
+	VEXT $8, V0.B16, V0.B16, V30.B16
+	WORD $0x4e3ed400 // FADD V0.4S, V0.4S, V30.4S
+	WORD $0x7e30d800 // FADDP S0, V0.2S
+	FMOVS F0, sum+24(FP)
+	RET
+
+// func convolveNEON(y, next, x, prev, w *float32, stride, rows, channels int)
+TEXT ·convolveNEON(SB), NOSPLIT, $0-64
+	MOVD y+0(FP), R0
+	MOVD next+8(FP), R1
+	MOVD x+16(FP), R2
+	MOVD prev+24(FP), R3
+	MOVD w+32(FP), R4
+	MOVD stride+40(FP), R5
+	MOVD rows+48(FP), R6
+	MOVD channels+56(FP), R7
+	LSL $2, R5
+	CBZ R7, done
+channels:
+	VLD4.P 64(R4), [V0.S4, V1.S4, V2.S4, V3.S4]
+	MOVD R3, R8
+	VLD1 (R8), [V4.S4]
+	ADD R5, R8
+	VLD1 (R8), [V5.S4]
+	ADD R5, R8
+	VLD1 (R8), [V6.S4]
+	ADD R5, R8
+	ADD $16, R3
+	MOVD R2, R9
+	MOVD R0, R10
+	MOVD R6, R11
+	CBZ R11, next
+rows:
+	VLD1 (R9), [V7.S4]
+	VEOR V8.B16, V8.B16, V8.B16
+	VFMLA V4.S4, V0.S4, V8.S4
+	VFMLA V5.S4, V1.S4, V8.S4
+	VFMLA V6.S4, V2.S4, V8.S4
+	VFMLA V7.S4, V3.S4, V8.S4
+	VST1 [V8.S4], (R10)
+	VMOV V5.B16, V4.B16
+	VMOV V6.B16, V5.B16
+	VMOV V7.B16, V6.B16
+	ADD R5, R9
+	ADD R5, R10
+	SUB $1, R11
+	CBNZ R11, rows
+next:
+	MOVD R1, R8
+	VST1 [V4.S4], (R8)
+	ADD R5, R8
+	VST1 [V5.S4], (R8)
+	ADD R5, R8
+	VST1 [V6.S4], (R8)
+	ADD R5, R8
+	ADD $16, R1
+	ADD $16, R2
+	ADD $16, R0
+	SUB $4, R7
+	CBNZ R7, channels
+done:
+	RET
+
 // func kdaStep32NEON(to, from *float32, toStride, fromStride int, o, v, q, k, decay *float32, rows, ahead int, beta float32)
 TEXT ·kdaStep32NEON(SB), NOSPLIT, $0-92
 	MOVD to+0(FP), R0

@@ -230,7 +230,7 @@ func (g *neon) constantTable() {
 func (g *neon) elementwise(name, parameters, doc string, body func(b *lane4)) {
 	b := &lane4{g: g, base: map[string]string{}, fixed: map[string]int{}}
 	vectors, scalars := names(parameters, "[]float32"), names(parameters, "float32")
-	g.function(name, parameters, doc+" The slices are as long as y, a multiple of 4.", 24*len(vectors)+4*len(scalars))
+	g.function(name, "("+parameters+")", doc+" The slices are as long as y, a multiple of 4.", 24*len(vectors)+4*len(scalars))
 	g.op("MOVD y_len+8(FP), R6")
 	for i, v := range vectors {
 		b.base[v] = fmt.Sprintf("R%d", i)
@@ -281,12 +281,88 @@ func (g *neon) math() {
 	g.elementwise("normScales", "y, x, w []float32, a float32", "is y = w·(x·a).", func(b *lane4) {
 		b.store("y", b.mul(b.mul(b.load("x"), b.scalar("a")), b.load("w")))
 	})
+	g.elementwise("adds", "y, x []float32", "is y += x.", func(b *lane4) { b.store("y", b.add(b.load("y"), b.load("x"))) })
+	g.elementwise("addScaleds", "y, x []float32, a float32", "is y += a·x, the product rounded.", func(b *lane4) {
+		b.store("y", b.add(b.load("y"), b.mul(b.load("x"), b.scalar("a"))))
+	})
+	g.dot()
+	g.convolve()
 	g.kdaStep()
+}
+
+// convolve takes four channels at a time: their taps in V0 … V3, the rows before in
+// V4 … V6.
+func (g *neon) convolve() {
+	g.function("convolve", "(y, next, x, prev, w *float32, stride, rows, channels int)",
+		"is the short convolution before its SiLU (convolve in vector.go). channels is a multiple of 16.", 64)
+	for i, p := range strings.Fields("y next x prev w stride rows channels") {
+		g.op("MOVD %s+%d(FP), R%d", p, 8*i, i)
+	}
+	g.op("LSL $2, R5")
+	// before loads or stores the three rows.
+	before := func(format, base string) {
+		g.op("MOVD %s, R8", base)
+		for v := 4; v < 7; v++ {
+			g.op(format, v)
+			g.op("ADD R5, R8")
+		}
+		g.op("ADD $16, %s", base)
+	}
+	g.op("CBZ R7, done")
+	g.line("channels:")
+	g.op("VLD4.P 64(R4), [V0.S4, V1.S4, V2.S4, V3.S4]")
+	before("VLD1 (R8), [V%d.S4]", "R3")
+	g.op("MOVD R2, R9")
+	g.op("MOVD R0, R10")
+	g.op("MOVD R6, R11")
+	g.op("CBZ R11, next")
+	g.line("rows:")
+	g.op("VLD1 (R9), [V7.S4]")
+	g.op("VEOR V8.B16, V8.B16, V8.B16")
+	for i := range 4 {
+		g.op("VFMLA V%d.S4, V%d.S4, V8.S4", 4+i, i)
+	}
+	g.op("VST1 [V8.S4], (R10)")
+	for v := 4; v < 7; v++ {
+		g.op("VMOV V%d.B16, V%d.B16", v+1, v)
+	}
+	g.op("ADD R5, R9")
+	g.op("ADD R5, R10")
+	g.op("SUB $1, R11")
+	g.op("CBNZ R11, rows")
+	g.line("next:")
+	before("VST1 [V%d.S4], (R8)", "R1")
+	g.op("ADD $16, R2")
+	g.op("ADD $16, R0")
+	g.op("SUB $4, R7")
+	g.op("CBNZ R7, channels")
+	g.line("done:")
+	g.op("RET")
+}
+
+func (g *neon) dot() {
+	g.function("dot", "(a, b *float32, n int) (sum float32)", "is dot(a, b). n is a multiple of 16.", 28)
+	g.op("MOVD a+0(FP), R0")
+	g.op("MOVD b+8(FP), R1")
+	g.op("MOVD n+16(FP), R6")
+	g.clear(4)
+	g.op("CBZ R6, done")
+	g.line("loop:")
+	g.op("VLD1.P 64(R0), [V4.S4, V5.S4, V6.S4, V7.S4]")
+	g.op("VLD1.P 64(R1), [V8.S4, V9.S4, V10.S4, V11.S4]")
+	for i := range 4 {
+		g.op("VFMLA V%d.S4, V%d.S4, V%d.S4", 8+i, 4+i, i)
+	}
+	g.op("SUB $16, R6")
+	g.op("CBNZ R6, loop")
+	g.line("done:")
+	g.fold(0, "sum+24(FP)")
+	g.op("RET")
 }
 
 // kdaStep holds the columns' errors in V0 … V7 and their outputs in V8 … V15.
 func (g *neon) kdaStep() {
-	g.function("kdaStep32", "to, from *float32, toStride, fromStride int, o, v, q, k, decay *float32, rows, ahead int, beta float32",
+	g.function("kdaStep32", "(to, from *float32, toStride, fromStride int, o, v, q, k, decay *float32, rows, ahead int, beta float32)",
 		"is kdaStep of 32 value columns, without its prefetch.", 92)
 	for i, p := range strings.Fields("to from toStride fromStride o v q k decay rows") {
 		g.op("MOVD %s+%d(FP), R%d", p, 8*i, i)
