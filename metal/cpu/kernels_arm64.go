@@ -23,3 +23,68 @@ func f32Dot1x4NEON(y *float32, yStride int, w *float32, x *float32, xStride int,
 //
 //go:noescape
 func axpyNEON(y *float32, a float32, x *float32, n int)
+
+// expsNEON is y = e^(x−top). The slices are as long as y, a multiple of 4.
+//
+//go:noescape
+func expsNEON(y, x []float32, top float32)
+
+// sigmoidsNEON is y = σ(x). The slices are as long as y, a multiple of 4.
+//
+//go:noescape
+func sigmoidsNEON(y, x []float32)
+
+// silusNEON is y = x·σ(x). The slices are as long as y, a multiple of 4.
+//
+//go:noescape
+func silusNEON(y, x []float32)
+
+// mulSigmoidsNEON is y *= σ(x). The slices are as long as y, a multiple of 4.
+//
+//go:noescape
+func mulSigmoidsNEON(y, x []float32)
+
+// situsNEON is y = β·tanh(g/β)·σ(g) · λ·tanh(u/λ). The slices are as long as y, a multiple of 4.
+//
+//go:noescape
+func situsNEON(y, g, u []float32, beta, lambda, invBeta, invLambda float32)
+
+// gatesNEON is y = lower·σ(rate·(x+bias)). The slices are as long as y, a multiple of 4.
+//
+//go:noescape
+func gatesNEON(y, x, bias []float32, rate, lower float32)
+
+// scalesNEON is y = x·a. The slices are as long as y, a multiple of 4.
+//
+//go:noescape
+func scalesNEON(y, x []float32, a float32)
+
+// normScalesNEON is y = w·(x·a). The slices are as long as y, a multiple of 4.
+//
+//go:noescape
+func normScalesNEON(y, x, w []float32, a float32)
+
+// addsNEON is y += x. The slices are as long as y, a multiple of 4.
+//
+//go:noescape
+func addsNEON(y, x []float32)
+
+// addScaledsNEON is y += a·x, the product rounded. The slices are as long as y, a multiple of 4.
+//
+//go:noescape
+func addScaledsNEON(y, x []float32, a float32)
+
+// dotNEON is dot(a, b). n is a multiple of 16.
+//
+//go:noescape
+func dotNEON(a, b *float32, n int) (sum float32)
+
+// convolveNEON is the short convolution before its SiLU (convolve in vector.go). channels is a multiple of 16.
+//
+//go:noescape
+func convolveNEON(y, next, x, prev, w *float32, stride, rows, channels int)
+
+// kdaStep32NEON is kdaStep of 32 value columns, without its prefetch.
+//
+//go:noescape
+func kdaStep32NEON(to, from *float32, toStride, fromStride int, o, v, q, k, decay *float32, rows, ahead int, beta float32)

@@ -10,7 +10,7 @@ const (
 	arm64StubFile = "kernels_arm64.go"
 )
 
-// generateARM64 is the files of the dot products in NEON: the 16 lanes of a dot product
+// generateARM64 is the files of NEON's loops: the 16 lanes of a dot product
 // are four registers. Instructions that Go's assembler lacks are written as words, with
 // their names beside them.
 func generateARM64() (asm, stubs []byte) {
@@ -22,6 +22,7 @@ func generateARM64() (asm, stubs []byte) {
 	g.mx4Dot4()
 	g.f32Dot1x4()
 	g.axpy()
+	g.math()
 	return g.asm.Bytes(), g.stubs.Bytes()
 }
 
@@ -57,9 +58,9 @@ func (g *neon) fold(a int, to string) {
 }
 
 // function begins a function whose arguments take size bytes.
-func (g *neon) function(name, parameters, doc string, size int) {
-	fmt.Fprintf(&g.stubs, "\n// %sNEON %s\n//\n//go:noescape\nfunc %sNEON(%s)\n", name, doc, name, parameters)
-	g.line("\n// func %sNEON(%s)\nTEXT ·%sNEON(SB), NOSPLIT, $0-%d", name, parameters, name, size)
+func (g *neon) function(name, signature, doc string, size int) {
+	fmt.Fprintf(&g.stubs, "\n// %sNEON %s\n//\n//go:noescape\nfunc %sNEON%s\n", name, doc, name, signature)
+	g.line("\n// func %sNEON%s\nTEXT ·%sNEON(SB), NOSPLIT, $0-%d", name, signature, name, size)
 }
 
 func (g *neon) clear(registers int) {
@@ -68,12 +69,12 @@ func (g *neon) clear(registers int) {
 	}
 }
 
-const dot4Parameters = "y *float32, w *byte, wStride int, s *byte, sStride int, x *float32, n int"
+const dot4Signature = "(y *float32, w *byte, wStride int, s *byte, sStride int, x *float32, n int)"
 
 // dot4 begins four rows of weights times one vector: y in R0, rows in R1 … R4, x in R5, n
 // in R6, accumulators V0 … V15, and V31 zero.
 func (g *neon) dot4(name string) {
-	g.function(name, dot4Parameters,
+	g.function(name, dot4Signature,
 		"is y[r] = dot(w[r], x) for four rows of weights, wStride bytes apart, with scales sStride bytes apart. n is a multiple of 32.", 56)
 	g.op("MOVD y+0(FP), R0")
 	g.op("MOVD w+8(FP), R1")
@@ -183,7 +184,7 @@ func (g *neon) mx4Dot4() {
 }
 
 func (g *neon) f32Dot1x4() {
-	g.function("f32Dot1x4", "y *float32, yStride int, w *float32, x *float32, xStride int, n int",
+	g.function("f32Dot1x4", "(y *float32, yStride int, w *float32, x *float32, xStride int, n int)",
 		"is y[i] = dot(w, x[i]) for four vectors, xStride bytes apart; the results are yStride bytes apart. n is a multiple of 16.", 48)
 	g.op("MOVD y+0(FP), R0")
 	g.op("MOVD yStride+8(FP), R8")
@@ -215,7 +216,7 @@ func (g *neon) f32Dot1x4() {
 }
 
 func (g *neon) axpy() {
-	g.function("axpy", "y *float32, a float32, x *float32, n int", "is y[i] = fma(a, x[i], y[i]). n is a multiple of 16.", 32)
+	g.function("axpy", "(y *float32, a float32, x *float32, n int)", "is y[i] = fma(a, x[i], y[i]). n is a multiple of 16.", 32)
 	g.op("MOVD y+0(FP), R0")
 	g.op("FMOVS a+8(FP), F31")
 	g.op("VDUP V31.S[0], V31.S4")

@@ -90,7 +90,25 @@ type mathGen struct {
 	constants map[string]operand.Mem
 }
 
-// table writes the constants of math.go.
+type mathConstant struct {
+	name string
+	bits uint32
+}
+
+// mathConstants are those of metal/cpu/math.go.
+var mathConstants = []mathConstant{
+	{"signBit", 1 << 31}, {"valueBits", 1<<31 - 1}, {"bias127", 127},
+	{"one", bits(1)}, {"two", bits(2)},
+	{"siluTop", bits(100)}, {"siluBottom", bits(-120)},
+	{"expTop", bits(89)}, {"expBottom", bits(-104)},
+	{"log2e", bits(0x1.715476p+0)}, {"magic", bits(0x1.8p23)}, {"minusLn2Hi", bits(-0x1.62e4p-1)}, {"minusLn2Lo", bits(-0x1.7f7d1cp-20)},
+	{"exp7", bits(1.0 / 5040)}, {"exp6", bits(1.0 / 720)}, {"exp5", bits(1.0 / 120)}, {"exp4", bits(1.0 / 24)}, {"exp3", bits(1.0 / 6)}, {"half", bits(0.5)},
+	{"tanhEdge", bits(0.625)},
+	{"tanh13", bits(0.002292744815349579)}, {"tanh11", bits(-0.008343945257365704)}, {"tanh9", bits(0.02176891826093197)},
+	{"tanh7", bits(-0.053959257900714874)}, {"tanh5", bits(0.13333304226398468)}, {"tanh3", bits(-0.3333333432674408)},
+}
+
+// table writes the constants.
 func (g *mathGen) table() {
 	words := func(name string, bits ...uint32) {
 		g.constants[name] = g.StaticGlobal(name)
@@ -99,20 +117,7 @@ func (g *mathGen) table() {
 			g.AddDatum(4*i, operand.U32(b))
 		}
 	}
-	for _, c := range []struct {
-		name string
-		bits uint32
-	}{
-		{"signBit", 1 << 31}, {"valueBits", 1<<31 - 1}, {"bias127", 127},
-		{"one", bits(1)}, {"two", bits(2)},
-		{"siluTop", bits(100)}, {"siluBottom", bits(-120)},
-		{"expTop", bits(89)}, {"expBottom", bits(-104)},
-		{"log2e", bits(0x1.715476p+0)}, {"magic", bits(0x1.8p23)}, {"minusLn2Hi", bits(-0x1.62e4p-1)}, {"minusLn2Lo", bits(-0x1.7f7d1cp-20)},
-		{"exp7", bits(1.0 / 5040)}, {"exp6", bits(1.0 / 720)}, {"exp5", bits(1.0 / 120)}, {"exp4", bits(1.0 / 24)}, {"exp3", bits(1.0 / 6)}, {"half", bits(0.5)},
-		{"tanhEdge", bits(0.625)},
-		{"tanh13", bits(0.002292744815349579)}, {"tanh11", bits(-0.008343945257365704)}, {"tanh9", bits(0.02176891826093197)},
-		{"tanh7", bits(-0.053959257900714874)}, {"tanh5", bits(0.13333304226398468)}, {"tanh3", bits(-0.3333333432674408)},
-	} {
+	for _, c := range mathConstants {
 		words(c.name, c.bits, c.bits, c.bits, c.bits, c.bits, c.bits, c.bits, c.bits)
 	}
 	masks, turn := make([]uint32, 32), make([]uint32, 16)
