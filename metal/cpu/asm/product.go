@@ -186,6 +186,10 @@ func (g *gen) rows(format string) {
 	var scale, scaleStride reg.Register
 	var unpack unpacker
 	size, parts := 64, g.isa.parts()
+	prefetch := 4096 // bytes ahead: short rows' next group, or further on in a long row
+	if format == "mx4" {
+		prefetch = 1024
+	}
 	var acc0, flags operand.Op
 	switch format {
 	case "mx4":
@@ -255,6 +259,9 @@ func (g *gen) rows(format string) {
 				var s operand.Mem
 				if scale != nil {
 					s = scales.row(r, 0)
+				}
+				if prefetch > 0 {
+					g.PREFETCHT0(halves[r/4].row(r%4, prefetch))
 				}
 				unpack(halves[r/4].row(r%4, 0), s, func(p int, e, o reg.VecVirtual) {
 					if even == nil {
