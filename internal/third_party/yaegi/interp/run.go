@@ -1049,6 +1049,10 @@ func genFunctionWrapper(n *node) func(*frame) reflect.Value {
 			return v
 		}
 
+		if rcvr == nil && def.kind == funcDecl {
+			f = f.bare()
+		}
+
 		return reflect.MakeFunc(funcType, func(in []reflect.Value) []reflect.Value {
 			// Allocate and init local frame. All values to be settable and addressable.
 			fr := newFrame(f, len(def.types), n.interp.entry(f))
@@ -1850,9 +1854,15 @@ func getFunc(n *node) {
 	l := n.level
 	next := getExec(n.tnext)
 	numRet := len(n.typ.ret)
+	captures := refersOut(n.child[3], 0)
 
 	n.exec = func(f *frame) bltn {
-		fr := f.clone()
+		var fr *frame
+		if captures {
+			fr = f.clone()
+		} else {
+			fr = f.bare()
+		}
 
 		fct := reflect.MakeFunc(n.typ.TypeOf(), func(in []reflect.Value) []reflect.Value {
 			// Allocate and init local frame. All values to be settable and addressable.
@@ -1891,6 +1901,31 @@ func getFunc(n *node) {
 
 		return next
 	}
+}
+
+// refersOut says whether n, a part of a function literal's body in depth further ones,
+// uses a variable of the functions around the first.
+func refersOut(n *node, depth int) bool {
+	if n.sym != nil && n.sym.kind == pkgSym {
+		return false
+	}
+	if n.level > depth || n.sym != nil && n.sym.kind == labelSym {
+		return true
+	}
+	for _, c := range n.child {
+		d := depth
+		if c.kind == funcLit {
+			// The literal itself is a value of this function.
+			if c.level > d || refersOut(c.child[3], d+1) {
+				return true
+			}
+			continue
+		}
+		if refersOut(c, d) {
+			return true
+		}
+	}
+	return false
 }
 
 func getMethod(n *node) {
