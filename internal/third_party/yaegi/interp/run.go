@@ -201,14 +201,25 @@ func panicFunc(s *scope) string {
 	return s.pkgID
 }
 
+// A deferredCall is a function and its arguments; slice says that the last is a slice
+// of the variadic ones.
+type deferredCall struct {
+	val   []reflect.Value
+	slice bool
+}
+
 // deferred runs a deferred call. If it panics, that is the panic from then on.
-func (p *panicking) deferred(val []reflect.Value) {
+func (p *panicking) deferred(c deferredCall) {
 	defer func() {
 		if r := recover(); r != nil {
 			p.value, p.active = asGo(r), true
 		}
 	}()
-	val[0].Call(val[1:])
+	if c.slice {
+		c.val[0].CallSlice(c.val[1:])
+		return
+	}
+	callFunc(c.val[0], c.val[1:])
 }
 
 func isAbortHandler(err error) (ok bool) {
@@ -782,14 +793,9 @@ func assign(n *node) {
 	level := make([]int, n.nright)
 
 	for i := range types {
-		var t reflect.Type
-		switch typ := n.child[sbase+i].typ; {
-		case isInterfaceSrc(typ):
-			t = typ.frameType()
-		default:
-			t = typ.TypeOf()
+		if typ := n.child[i].typ; n.child[i].ident != "_" {
+			types[i] = typ.frameType()
 		}
-		types[i] = t
 		index[i] = n.child[i].findex
 		level[i] = n.child[i].level
 	}
@@ -989,7 +995,7 @@ func genBuiltinDeferWrapper(n *node, in, out []func(*frame) reflect.Value, fn fu
 
 			funcType := named.FuncOf(inTypes, outTypes, false)
 			val[0] = reflect.MakeFunc(funcType, fn)
-			f.deferred = append(f.deferred, val)
+			f.deferred = append(f.deferred, deferredCall{val, false})
 			return next
 		}
 		return
@@ -1215,7 +1221,7 @@ func call(n *node) {
 			for i, v := range values {
 				val[i+1] = v(f)
 			}
-			f.deferred = append(f.deferred, val)
+			f.deferred = append(f.deferred, deferredCall{val, hasVariadicArgs})
 			return tnext
 		}
 		return
@@ -1240,7 +1246,7 @@ func call(n *node) {
 			if hasVariadicArgs {
 				callf = func(in []reflect.Value) []reflect.Value { return bf.CallSlice(in) }
 			} else {
-				callf = func(in []reflect.Value) []reflect.Value { return bf.Call(in) }
+				callf = func(in []reflect.Value) []reflect.Value { return callFunc(bf, in) }
 			}
 
 			if goroutine {
@@ -1356,6 +1362,14 @@ func call(n *node) {
 	}
 }
 
+// callFunc is f.Call, but no variadic arguments are a nil slice.
+func callFunc(f reflect.Value, in []reflect.Value) []reflect.Value {
+	if t := f.Type(); t.IsVariadic() && len(in) == t.NumIn()-1 {
+		return f.CallSlice(append(in[:len(in):len(in)], reflect.Zero(t.In(len(in)))))
+	}
+	return f.Call(in)
+}
+
 func getFrame(f *frame, l int) *frame {
 	switch l {
 	case globalFrame:
@@ -1410,7 +1424,7 @@ func callBin(n *node) {
 	}
 
 	// Determine if we should use `Call` or `CallSlice` on the function Value.
-	callFn := func(v reflect.Value, in []reflect.Value) []reflect.Value { return v.Call(in) }
+	callFn := callFunc
 	if n.action == aCallSlice {
 		callFn = func(v reflect.Value, in []reflect.Value) []reflect.Value { return v.CallSlice(in) }
 	}
@@ -1500,7 +1514,7 @@ func callBin(n *node) {
 			for i, v := range values {
 				val[i+1] = getBinValue(getMapType, v, f)
 			}
-			f.deferred = append(f.deferred, val)
+			f.deferred = append(f.deferred, deferredCall{val, n.action == aCallSlice})
 			return tnext
 		}
 	case n.anc.kind == goStmt:
@@ -2414,7 +2428,7 @@ func _return(n *node) {
 		n.exec = nil
 	case 1:
 		switch {
-		case !child[0].rval.IsValid() && child[0].kind == binaryExpr:
+		case !child[0].rval.IsValid() && child[0].kind == binaryExpr && !isInterface(def.typ.ret[0]):
 			// No additional runtime operation is necessary for constants (not in frame) or
 			// binary expressions (stored directly at the right location in frame).
 			n.exec = nil
@@ -2617,11 +2631,10 @@ func doCompositeBinStruct(n *node, hasType bool) {
 			}
 		} else {
 			fieldIndex[i] = []int{i}
-			if isFuncSrc(c.typ) && len(c.child) > 1 {
-				convertLiteralValue(c.child[1], typ.Field(i).Type)
-				values[i] = genFunctionWrapper(c.child[1])
+			convertLiteralValue(c, typ.Field(i).Type)
+			if isFuncSrc(c.typ) {
+				values[i] = genFunctionWrapper(c)
 			} else {
-				convertLiteralValue(c, typ.Field(i).Type)
 				values[i] = genValue(c)
 			}
 		}
@@ -3604,6 +3617,7 @@ func recv(n *node) {
 				if chosen == 0 {
 					return nil
 				}
+				getFrame(f, l).data[i] = settable(v)
 				if v.Bool() {
 					return tnext
 				}
@@ -3825,28 +3839,17 @@ func _select(n *node) {
 			continue
 		}
 		// The comm clause is in send or recv direction.
-		switch c0 := cl.child[0]; {
-		case len(cl.child) > 1:
-			// The comm clause contains a channel operation and a clause body.
+		chans[i], assigned[i], ok[i], cases[i].Dir = clauseChanDir(cl.child[0])
+		chanValues[i] = genValue(chans[i])
+		if assigned[i] != nil {
+			assignedValues[i] = genValue(assigned[i])
+		}
+		if ok[i] != nil {
+			okValues[i] = genValue(ok[i])
+		}
+		if len(cl.child) > 1 {
 			clause[i] = getExec(cl.child[1].start)
-			chans[i], assigned[i], ok[i], cases[i].Dir = clauseChanDir(c0)
-			chanValues[i] = genValue(chans[i])
-			if assigned[i] != nil {
-				assignedValues[i] = genValue(assigned[i])
-			}
-			if ok[i] != nil {
-				okValues[i] = genValue(ok[i])
-			}
-		case c0.kind == exprStmt && len(c0.child) == 1 && c0.child[0].action == aRecv:
-			// The comm clause has an empty body clause after channel receive.
-			chanValues[i] = genValue(c0.child[0].child[0])
-			cases[i].Dir = reflect.SelectRecv
-			clause[i] = func(*frame) bltn { return next }
-		case c0.kind == sendStmt:
-			// The comm clause as an empty body clause after channel send.
-			chanValues[i] = genValue(c0.child[0])
-			cases[i].Dir = reflect.SelectSend
-			assignedValues[i] = genValue(c0.child[1])
+		} else {
 			clause[i] = func(*frame) bltn { return next }
 		}
 	}
