@@ -234,6 +234,9 @@ func (l *lowerer) assign(lhs, rhs []ast.Expr, pos token.Pos) ast.Stmt {
 	for _, e := range rhs {
 		a.Rhs = append(a.Rhs, l.expr(e))
 	}
+	if id := a.Lhs[0].(*ast.Ident); len(a.Lhs) == 1 && id.Name == "_" {
+		id.Name, a.Tok = "a"+mark+strconv.Itoa(l.u.table.next()), token.DEFINE
+	}
 	return a
 }
 
@@ -365,8 +368,17 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		if s := l.returned(n); s != nil {
 			return s
 		}
+	case *ast.AssignStmt:
+		if s := l.assignment(n); s != nil {
+			return s
+		}
 	case *ast.LabeledStmt:
 		l.outer[n.Label.Name] = true
+		if r, ok := n.Stmt.(*ast.RangeStmt); ok && isBlank(r.Key, r.Value) {
+			c := *n
+			c.Stmt = withoutBlanks(r)
+			return l.node(&c)
+		}
 		if r, ok := n.Stmt.(*ast.RangeStmt); ok && l.overFunc(r) {
 			return l.rangeFunc(r, n.Label.Name)
 		}
@@ -386,6 +398,9 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 	case *ast.SelectStmt:
 		return l.selectStmt(n, nil)
 	case *ast.RangeStmt:
+		if isBlank(n.Key, n.Value) {
+			return l.node(withoutBlanks(n))
+		}
 		if l.overFunc(n) {
 			return l.rangeFunc(n, "")
 		}
@@ -405,6 +420,85 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		}
 	}
 	return l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
+}
+
+// isBlank says whether the last of a range loop's variables is blank.
+func isBlank(key, value ast.Expr) bool {
+	if value == nil {
+		value = key
+	}
+	id, ok := value.(*ast.Ident)
+	return ok && id.Name == "_"
+}
+
+// withoutBlanks is a range loop without the blank variables that nothing follows,
+// for which the interpreter would have one variable, of any loop's type.
+func withoutBlanks(s *ast.RangeStmt) *ast.RangeStmt {
+	c := *s
+	if c.Value != nil {
+		if c.Value = nil; isBlank(c.Key, nil) {
+			c.Key = nil
+		}
+	} else {
+		c.Key = nil
+	}
+	if c.Key == nil {
+		c.Tok = token.ILLEGAL
+	}
+	return &c
+}
+
+// assignment gives the values of an expression with several to new variables, and
+// these to where they go: the interpreter can't make them entries of maps or
+// interfaces. A value for nothing gets a variable of its own. The result is nil where
+// the interpreter does as well.
+func (l *lowerer) assignment(s *ast.AssignStmt) ast.Stmt {
+	if s.Tok != token.ASSIGN {
+		return nil
+	}
+	name := func(pos token.Pos) func() *ast.Ident {
+		n := "a" + mark + strconv.Itoa(l.u.table.next())
+		return func() *ast.Ident { return &ast.Ident{Name: n, NamePos: pos} }
+	}
+	if len(s.Lhs) == 1 {
+		if isBlank(s.Lhs[0], nil) {
+			return &ast.AssignStmt{Tok: token.DEFINE, TokPos: s.TokPos, Lhs: []ast.Expr{name(s.Lhs[0].Pos())()}, Rhs: []ast.Expr{l.expr(s.Rhs[0])}}
+		}
+		return nil
+	}
+	if len(s.Rhs) > 1 {
+		return nil
+	}
+	var from []types.Type
+	switch t := l.info.Types[s.Rhs[0]].Type.(type) {
+	case *types.Tuple:
+		for i := range t.Len() {
+			from = append(from, t.At(i).Type())
+		}
+	default:
+		from = []types.Type{t, types.Typ[types.Bool]}
+	}
+	plain := true
+	for i, e := range s.Lhs {
+		id, ok := e.(*ast.Ident)
+		plain = plain && ok && (id.Name == "_" || types.Identical(l.concrete(l.info.Types[e].Type), l.concrete(from[i])))
+	}
+	if plain {
+		return nil
+	}
+	first := &ast.AssignStmt{Tok: token.DEFINE, TokPos: s.TokPos}
+	then := &ast.AssignStmt{Tok: token.ASSIGN, TokPos: s.TokPos}
+	for _, e := range s.Lhs {
+		if isBlank(e, nil) {
+			first.Lhs = append(first.Lhs, &ast.Ident{Name: "_", NamePos: e.Pos()})
+			continue
+		}
+		id := name(e.Pos())
+		first.Lhs = append(first.Lhs, id())
+		then.Lhs, then.Rhs = append(then.Lhs, l.expr(e)), append(then.Rhs, id())
+	}
+	first.Rhs = []ast.Expr{l.expr(s.Rhs[0])}
+	return &ast.BlockStmt{Lbrace: s.TokPos, Rbrace: s.TokPos, List: []ast.Stmt{first, then}}
 }
 
 // shadows says whether a loop's body declares one of the loop's variables anew: for
@@ -467,7 +561,10 @@ func (l *lowerer) exprSwitch(s *ast.SwitchStmt, label *ast.LabeledStmt) ast.Stmt
 		clause := &ast.CaseClause{Case: c.Case, Colon: c.Colon}
 		for i, e := range c.List {
 			x := l.expr(e)
-			if s.Tag != nil {
+			switch tv := l.info.Types[e]; {
+			case s.Tag == nil && types.IsInterface(tv.Type):
+				x = &ast.BinaryExpr{X: x, OpPos: e.Pos(), Op: token.EQL, Y: &ast.Ident{Name: "true", NamePos: e.Pos()}}
+			case s.Tag != nil:
 				x = &ast.BinaryExpr{X: id(e.Pos()), OpPos: e.Pos(), Op: token.EQL, Y: x}
 			}
 			if i == 0 {
@@ -528,12 +625,10 @@ func (l *lowerer) selectStmt(s *ast.SelectStmt, label *ast.LabeledStmt) ast.Stmt
 				case ok && id.Name == "_":
 					a.Lhs = append(a.Lhs, &ast.Ident{Name: "_", NamePos: id.NamePos})
 					continue
-				case x.Tok == token.DEFINE:
-					a.Lhs = append(a.Lhs, l.expr(e))
-				default:
+				default: // a variable of the clause is a new one each time
 					got := name(e.Pos())
 					a.Lhs = append(a.Lhs, got())
-					clause.Body = append(clause.Body, &ast.AssignStmt{Tok: token.ASSIGN, TokPos: x.TokPos, Lhs: []ast.Expr{l.expr(e)}, Rhs: []ast.Expr{got()}})
+					clause.Body = append(clause.Body, &ast.AssignStmt{Tok: x.Tok, TokPos: x.TokPos, Lhs: []ast.Expr{l.expr(e)}, Rhs: []ast.Expr{got()}})
 				}
 				blank = false
 			}
@@ -795,6 +890,9 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 			}
 			return &ast.BinaryExpr{X: x, OpPos: e.OpPos, Op: e.Op, Y: l.expr(e.Y)}
 		}
+		if e.Op == token.EQL || e.Op == token.NEQ {
+			return l.comparison(e)
+		}
 	case *ast.CallExpr:
 		l.called[ast.Unparen(e.Fun)] = true
 		if b := l.builtin(e); b != nil {
@@ -848,7 +946,7 @@ func (l *lowerer) composite(e *ast.CompositeLit) ast.Expr {
 		c.Elts = append(c.Elts, l.expr(x))
 	}
 	t := l.concrete(l.info.Types[e].Type)
-	p, pointer := types.Unalias(t).(*types.Pointer)
+	p, pointer := t.Underlying().(*types.Pointer)
 	if e.Type == nil && pointer {
 		t = p.Elem()
 	}
@@ -999,6 +1097,32 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 		return &ast.SelectorExpr{X: &ast.Ident{Name: importAlias(o.Pkg().Path()), NamePos: id.NamePos}, Sel: &ast.Ident{Name: id.Name, NamePos: id.NamePos}}
 	}
 	return nil
+}
+
+// comparison gives two operands of different types that compare the type of one. It is
+// nil where the interpreter does as well.
+func (l *lowerer) comparison(e *ast.BinaryExpr) ast.Expr {
+	x, y := l.info.Types[e.X], l.info.Types[e.Y]
+	if x.IsNil() || y.IsNil() || x.Value != nil || y.Value != nil {
+		return nil
+	}
+	from, to := l.concrete(x.Type), l.concrete(y.Type)
+	if types.Identical(from, to) || types.IsInterface(from) || types.IsInterface(to) {
+		return nil
+	}
+	c := &ast.BinaryExpr{X: l.expr(e.X), OpPos: e.OpPos, Op: e.Op, Y: l.expr(e.Y)}
+	as := func(t types.Type, x ast.Expr, pos token.Pos) ast.Expr {
+		return &ast.CallExpr{Fun: setPositions(l.typeOf(t), pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{x}}
+	}
+	switch {
+	case types.AssignableTo(from, to):
+		c.X = as(to, c.X, e.X.Pos())
+	case types.AssignableTo(to, from):
+		c.Y = as(from, c.Y, e.Y.Pos())
+	default:
+		return nil
+	}
+	return c
 }
 
 // funcValue is x, the name of a declared function of type t, for e: a value of that type

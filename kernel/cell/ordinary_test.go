@@ -91,6 +91,54 @@ fmt.Println(count())
 fmt.Println(count(nil...))
 func() { defer func(p string, a ...int) { fmt.Print(p, a) }("x", []int{1, 2}...) }()
 fmt.Print(f(), f([]int{}...))`, "0 true\n0 true\nx[1 2]true false"},
+		"append": {`var tree []any
+tree = append(tree, []any{1})
+tree = append(tree, []any{2}...)
+type nest []nest
+var n nest
+n = append(n, n, nest{})
+b := append(make([]byte, 0, 4), "xy"...)
+b = append(b[:1], '-', b[1])
+fmt.Print(tree, n, string(b))`, "[[1] 2] [[] []]x-y"},
+		"values for nothing": {`_ = make(map[string]int)
+_ = []int{1}
+var _ fmt.Stringer = time.Second
+func f() { _ = 5; _ = "x"; _, _ = strconv.Atoi("1"); _ = func() int { fmt.Print("called"); return 1 }() }
+f()
+var s []int
+for i, _ := range []string{"a", "b"} { s = append(s, i) }
+for _, _ = range "abc" { s = append(s, 9) }
+for i, _ := range &[2]bool{} { s = append(s, i) }
+for i, _ := range slices.All(s[:1]) { fmt.Print(i) }
+fmt.Print(s)`, "called0[0 1 9 9 9 0 1]"},
+		"several values at once": {`m := map[string]int{}
+var err error
+var st struct{ v any; f float64 }
+func two() (int, float64) { return 4, 2.5 }
+m["a"], err = strconv.Atoi("5")
+st.v, st.f = two()
+var e any
+e, ok := any(m["none"]), false
+e, ok = m["none"]
+c := make(chan int, 1)
+c <- 9
+m["c"], ok = <-c
+i := 0
+k := map[int]int{}
+i, k[i] = 1, 2
+fmt.Print(m, err, st, e, ok, k)`, "map[a:5 c:9] <nil> {4 2.5} 0 true map[0:2]"},
+		"a variable for each receive": {`c := make(chan int, 3)
+var fs []func() int
+for i := range 3 { c <- i; select { case x := <-c: fs = append(fs, func() int { return x }) } }
+for _, f := range fs { fmt.Print(f()) }`, "012"},
+		"assertions and comparisons": {`var n error
+_, ok := n.(any)
+x := any(io.EOF).(any).(error)
+func kind[T any](v any) string { switch v.(type) { case T: return "T"; case int: return "int" }; return "other" }
+c := make(chan int)
+var r <-chan int = c
+type ps *struct{ f int }
+fmt.Print(ok, x, kind[any](1), kind[string](1), c == r, []ps{{f: 1}}[0].f)`, "false EOFTinttrue 1"},
 		"types in each other": {`type outer struct { list []inner; byID map[uint64]inner }
 type inner struct{ name string; more *outer }
 o := outer{byID: map[uint64]inner{7: {name: "seven"}}}

@@ -368,6 +368,21 @@ func typeAssert(n *node, withResult, withOk bool) {
 	next := getExec(n.tnext)
 
 	switch {
+	case isEmptyInterface(typ): // what is not nil has it
+		n.exec = func(f *frame) bltn {
+			v := value(f)
+			ok := v.IsValid() && (v.Kind() != reflect.Interface || !v.IsNil())
+			if !ok && !withOk {
+				panic(n.cfgErrorf("interface conversion: interface is nil, not interface {}"))
+			}
+			if ok && withResult {
+				value0(f).Set(v)
+			}
+			if setStatus {
+				value1(f).SetBool(ok)
+			}
+			return next
+		}
 	case isInterfaceSrc(typ):
 		n.exec = func(f *frame) bltn {
 			valf := value(f)
@@ -822,19 +837,23 @@ func assign(n *node) {
 	// then evaluate assign left hand side and copy temporary into it
 	n.exec = func(f *frame) bltn {
 		t := make([]reflect.Value, len(svalue))
+		maps, keys := make([]reflect.Value, len(svalue)), make([]reflect.Value, len(svalue))
 		for i, s := range svalue {
 			if n.child[i].ident == "_" {
 				continue
 			}
 			t[i] = reflect.New(types[i]).Elem()
 			t[i].Set(s(f))
+			if j := ivalue[i]; j != nil {
+				maps[i], keys[i] = settable(dvalue[i](f)), settable(j(f))
+			}
 		}
 		for i, d := range dvalue {
 			if n.child[i].ident == "_" {
 				continue
 			}
-			if j := ivalue[i]; j != nil {
-				d(f).SetMapIndex(j(f), t[i]) // Assign a map entry
+			if ivalue[i] != nil {
+				maps[i].SetMapIndex(keys[i], t[i]) // Assign a map entry
 			} else {
 				d(f).Set(t[i]) // Assign a var or array/slice entry
 			}
@@ -3239,14 +3258,9 @@ func appendSlice(n *node) {
 }
 
 func _append(n *node) {
-	if len(n.child) == 3 {
-		c1, c2 := n.child[1], n.child[2]
-		if (c1.typ.cat == valueT || c2.typ.cat == valueT) && c1.typ.rtype == c2.typ.rtype ||
-			isArray(c2.typ) && c2.typ.elem().id() == n.typ.elem().id() ||
-			isByteArray(c1.typ.TypeOf()) && isString(c2.typ.TypeOf()) {
-			appendSlice(n)
-			return
-		}
+	if n.action == aCallSlice {
+		appendSlice(n)
+		return
 	}
 
 	dest := genValueOutput(n, n.typ.rtype)
@@ -3279,7 +3293,7 @@ func _append(n *node) {
 		n.exec = func(f *frame) bltn {
 			sl := make([]reflect.Value, l)
 			for i, v := range values {
-				sl[i] = v(f)
+				sl[i] = settable(v(f)) // a copy: it may be an element that is overwritten
 			}
 			dest(f).Set(reflect.Append(value(f), sl...))
 			return next
