@@ -107,8 +107,8 @@ type frame struct {
 	data []reflect.Value // values
 
 	mutex     sync.RWMutex
-	deferred  [][]reflect.Value // defer stack, latest last
-	panicking *panicking        // of the function, shared with its closures' copies; nil before it is needed
+	deferred  []deferredCall // latest last
+	panicking *panicking     // of the function, shared with its closures' copies; nil before it is needed
 
 	deferredBy *panicking // of the panicking function that this call is deferred by
 }
