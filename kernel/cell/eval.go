@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"log"
 	"maps"
+	"os"
 	"path"
 	"reflect"
 	"runtime"
@@ -94,7 +95,7 @@ func newShell(c *child, main *shell) (*shell, error) {
 				processors(runtime.GOMAXPROCS(0))
 			}),
 		},
-		"os/os":   {"Exit": reflect.ValueOf(c.exit)},
+		"os/os":   {"Exit": reflect.ValueOf(c.exit), "FindProcess": reflect.ValueOf(os.FindProcess)},
 		"log/log": logSymbols(),
 		"os/exec/exec": {
 			"Command":        reflect.ValueOf(c.command),
@@ -103,7 +104,9 @@ func newShell(c *child, main *shell) (*shell, error) {
 		path.Join(internalPath, internalPath): {
 			"Guard": reflect.ValueOf(c.guard),
 			"Show":  reflect.ValueOf(c.show),
-			"Clear": reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
+
+			"LoopOver": reflect.ValueOf(loopOver),
+			"Clear":    reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
 
 			"UnsafeAdd":        reflect.ValueOf(func(p goUnsafe.Pointer, n int) goUnsafe.Pointer { return goUnsafe.Add(p, n) }),
 			"UnsafeString":     reflect.ValueOf(func(p *byte, n int) string { return goUnsafe.String(p, n) }),

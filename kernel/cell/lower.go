@@ -655,19 +655,20 @@ func (l *lowerer) selectStmt(s *ast.SelectStmt, label *ast.LabeledStmt) ast.Stmt
 func (l *lowerer) rangeAssign(s *ast.RangeStmt) ast.Node {
 	out := l.copy(reflect.ValueOf(s)).Interface().(*ast.RangeStmt)
 	out.Tok = token.DEFINE
-	var first []ast.Stmt
+	first := &ast.AssignStmt{Tok: token.ASSIGN, TokPos: s.TokPos}
 	for i, e := range []*ast.Expr{&out.Key, &out.Value} {
 		if id, ok := (*e).(*ast.Ident); *e == nil || ok && id.Name == "_" {
 			continue
 		}
 		name := func() *ast.Ident { return &ast.Ident{Name: "e" + mark + strconv.Itoa(i), NamePos: s.TokPos} }
-		first = append(first, &ast.AssignStmt{Tok: token.ASSIGN, TokPos: s.TokPos, Lhs: []ast.Expr{*e}, Rhs: []ast.Expr{name()}})
+		first.Lhs, first.Rhs = append(first.Lhs, *e), append(first.Rhs, name())
 		*e = name()
 	}
-	out.Body.List = append(first, out.Body.List...)
-	if first == nil {
+	if first.Lhs == nil {
 		out.Tok = s.Tok
+		return out
 	}
+	out.Body.List = append([]ast.Stmt{first}, out.Body.List...)
 	return out
 }
 

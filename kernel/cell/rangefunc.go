@@ -5,6 +5,8 @@ import (
 	"go/token"
 	"go/types"
 	"strconv"
+
+	"deltafin/internal/third_party/yaegi/interp"
 )
 
 // rangeFunc makes a loop over a function a call of that function: the loop's body
@@ -32,7 +34,14 @@ func (l *lowerer) rangeFunc(s *ast.RangeStmt, label string) ast.Stmt {
 		}
 		params.List = append(params.List, &ast.Field{Names: []*ast.Ident{p}, Type: setPositions(l.typeOf(yield.Params().At(i).Type()), pos)})
 	}
-	list := append(first, b.list(body.List, 0, 0)...)
+	// over is 1 after the body has ended the loop, 2 after the function has returned.
+	over := func(n int) ast.Stmt {
+		return &ast.AssignStmt{Tok: token.ASSIGN, TokPos: pos, Lhs: []ast.Expr{id(b.over())}, Rhs: []ast.Expr{&ast.BasicLit{Kind: token.INT, Value: strconv.Itoa(n), ValuePos: pos}}}
+	}
+	list := []ast.Stmt{&ast.IfStmt{If: pos, Cond: &ast.BinaryExpr{X: id(b.over()), OpPos: pos, Op: token.NEQ, Y: &ast.BasicLit{Kind: token.INT, Value: "0", ValuePos: pos}},
+		Body: &ast.BlockStmt{Lbrace: pos, Rbrace: pos, List: []ast.Stmt{&ast.ExprStmt{X: &ast.CallExpr{Fun: l.internal("LoopOver", pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{id(b.over())}}}}}}}
+	list = append(list, first...)
+	list = append(list, b.list(body.List, 0, 0)...)
 	list = append(list, &ast.ReturnStmt{Return: pos, Results: []ast.Expr{id("true")}})
 	call := &ast.ExprStmt{X: &ast.CallExpr{Fun: l.expr(s.X), Lparen: pos, Rparen: pos, Args: []ast.Expr{&ast.FuncLit{
 		Type: &ast.FuncType{Func: pos, Params: params, Results: &ast.FieldList{List: []*ast.Field{{Type: id("bool")}}}},
@@ -50,8 +59,9 @@ func (l *lowerer) rangeFunc(s *ast.RangeStmt, label string) ast.Stmt {
 			local("r"+mark+n+"_"+strconv.Itoa(i), setPositions(l.typeOf(r.Type()), pos))
 		}
 	}
+	local(b.over(), id("int"))
 	out.List = append(out.List, b.before...)
-	out.List = append(out.List, call)
+	out.List = append(out.List, call, over(2))
 	when := func(k int, do ast.Stmt) {
 		out.List = append(out.List, &ast.IfStmt{If: pos, Cond: &ast.BinaryExpr{X: id("jump" + mark + n), OpPos: pos, Op: token.EQL, Y: &ast.BasicLit{Kind: token.INT, Value: strconv.Itoa(k), ValuePos: pos}},
 			Body: &ast.BlockStmt{Lbrace: pos, Rbrace: pos, List: []ast.Stmt{do}}})
@@ -113,11 +123,27 @@ func (b *loopBody) block(x *ast.BlockStmt, breaks, continues int) *ast.BlockStmt
 
 // leave ends the body's function with more or without.
 func (b *loopBody) leave(more bool, before ...ast.Stmt) ast.Stmt {
+	if !more {
+		before = append(before, &ast.AssignStmt{Tok: token.ASSIGN, TokPos: b.pos, Lhs: []ast.Expr{&ast.Ident{Name: b.over(), NamePos: b.pos}},
+			Rhs: []ast.Expr{&ast.BasicLit{Kind: token.INT, Value: "1", ValuePos: b.pos}}})
+	}
 	list := append(before, &ast.ReturnStmt{Return: b.pos, Results: []ast.Expr{&ast.Ident{Name: strconv.FormatBool(more), NamePos: b.pos}}})
 	if len(list) == 1 {
 		return list[0]
 	}
 	return &ast.BlockStmt{Lbrace: b.pos, Rbrace: b.pos, List: list}
+}
+
+// over is the variable that says whether the loop is.
+func (b *loopBody) over() string { return "over" + mark + b.n }
+
+// loopOver is what lowered code calls when a function goes on after a loop over it has
+// ended.
+func loopOver(how int) {
+	if how == 1 {
+		panic(interp.RuntimeError("runtime error: range function continued iteration after function for loop body returned false"))
+	}
+	panic(interp.RuntimeError("runtime error: range function continued iteration after whole loop exit"))
 }
 
 func (b *loopBody) jump(k int) ast.Stmt {
