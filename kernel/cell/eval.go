@@ -105,8 +105,9 @@ func newShell(c *child, main *shell) (*shell, error) {
 			"Guard": reflect.ValueOf(c.guard),
 			"Show":  reflect.ValueOf(c.show),
 
-			"LoopOver": reflect.ValueOf(loopOver),
-			"Clear":    reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
+			"LoopOver":    reflect.ValueOf(loopOver),
+			"NilReceiver": reflect.ValueOf(nilReceiver),
+			"Clear":       reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
 
 			"UnsafeAdd":        reflect.ValueOf(func(p goUnsafe.Pointer, n int) goUnsafe.Pointer { return goUnsafe.Add(p, n) }),
 			"UnsafeString":     reflect.ValueOf(func(p *byte, n int) string { return goUnsafe.String(p, n) }),

@@ -169,6 +169,29 @@ var i int
 s := []int{0, 0}
 for i, s[i] = range []int{7, 8} { }
 fmt.Print(len(c), i, s)`, "runtime error: makeslice: cap out of range1 1 [8 0]"},
+		"labels": {`func seq(y func(int) bool) { for i := 0; y(i); i++ { } }
+func f() string {
+	for i := range seq {
+	inner:
+		for j := range 5 { if j == 1 { continue inner }; if j > 2 { break inner }; if i == 2 { goto out }; fmt.Print(i, j, ";") }
+	}
+out:
+	return "out"
+}
+func g(n int) (s string) {
+	switch n { case 1: loop: for { s += "a"; break loop }; fallthrough; case 2: s += "b" }
+	return
+}
+outer := 3
+outer:
+for i := range 3 { for range 2 { if i == 1 { continue outer }; outer++ } }
+fmt.Print(f(), g(1), g(2), outer)`, "0 0;0 2;1 0;1 2;outabb7"},
+		"nil in interfaces": {`type namer interface{ Name() string }
+m := map[namer]int{}
+m[nil] = 3
+func try(f func()) { defer func() { fmt.Print(recover()) }(); f() }
+fmt.Print(m[nil])
+try(func() { var n namer; f := n.Name; fmt.Print("bound"); f() })`, "3runtime error: invalid memory address or nil pointer dereference"},
 		"types in each other": {`type outer struct { list []inner; byID map[uint64]inner }
 type inner struct{ name string; more *outer }
 o := outer{byID: map[uint64]inner{7: {name: "seven"}}}

@@ -17,7 +17,13 @@ func (l *lowerer) rangeFunc(s *ast.RangeStmt, label string) ast.Stmt {
 	n := strconv.Itoa(l.u.table.next())
 	pos := s.For
 	id := func(name string) *ast.Ident { return &ast.Ident{Name: name, NamePos: pos} }
-	b := &loopBody{l: l, label: label, n: n, pos: pos, result: l.results()}
+	b := &loopBody{l: l, label: label, n: n, pos: pos, result: l.results(), labels: map[string]bool{}}
+	ast.Inspect(s.Body, func(n ast.Node) bool {
+		if x, ok := n.(*ast.LabeledStmt); ok {
+			b.labels[labelOf(x.Label).Name] = true
+		}
+		return true
+	})
 
 	body := l.node(s.Body).(*ast.BlockStmt)
 	params := &ast.FieldList{}
@@ -101,8 +107,9 @@ type loopBody struct {
 	result  []*types.Var
 	returns bool
 	jumps   int
-	targets []ast.Stmt // of jumps to loops around this one
-	before  []ast.Stmt // what stands before the loop
+	labels  map[string]bool // in the body
+	targets []ast.Stmt      // of jumps out of it, to labels around the loop
+	before  []ast.Stmt      // what stands before the loop
 	defers  bool
 }
 
@@ -199,7 +206,7 @@ func (b *loopBody) stmt(s ast.Stmt, breaks, continues int) ast.Stmt {
 			return b.leave(false)
 		case s.Tok == token.CONTINUE && (s.Label == nil && continues == 0 || mine):
 			return b.leave(true)
-		case s.Label != nil && s.Tok != token.GOTO && b.l.outer[s.Label.Name]:
+		case s.Label != nil && !b.labels[s.Label.Name]:
 			b.jumps++
 			b.targets = append(b.targets, s)
 			return b.leave(false, b.jump(len(b.targets)))
