@@ -59,7 +59,6 @@ type lowerer struct {
 	subst map[*types.TypeParam]types.Type
 
 	funcs []*types.Signature // around what is being lowered, innermost last
-	outer map[string]bool    // labels of the loops around it
 
 	instances map[string]*decl // new ones, by key
 	made      []*decl
@@ -77,7 +76,7 @@ type lowerer struct {
 }
 
 func newLowerer(u *unit) *lowerer {
-	return &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, called: map[ast.Expr]bool{}, hiding: map[*types.Var]int{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}, locals: map[localKey]*types.Named{}}
+	return &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, called: map[ast.Expr]bool{}, hiding: map[*types.Var]int{}, info: u.info, instances: map[string]*decl{}, locals: map[localKey]*types.Named{}}
 }
 
 // undo takes back what lowering did, for a cell that doesn't compile.
@@ -397,14 +396,13 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 			return s
 		}
 	case *ast.LabeledStmt:
-		l.outer[n.Label.Name] = true
 		if r, ok := n.Stmt.(*ast.RangeStmt); ok && isBlank(r.Key, r.Value) {
 			c := *n
 			c.Stmt = withoutBlanks(r)
 			return l.node(&c)
 		}
 		if r, ok := n.Stmt.(*ast.RangeStmt); ok && l.overFunc(r) {
-			return l.rangeFunc(r, n.Label.Name)
+			return l.rangeFunc(r, labelOf(n.Label).Name)
 		}
 		if s, ok := n.Stmt.(*ast.TypeSwitchStmt); ok {
 			return l.typeSwitch(s, n.Label)
@@ -597,17 +595,41 @@ func (l *lowerer) exprSwitch(s *ast.SwitchStmt, label *ast.LabeledStmt) ast.Stmt
 				clause.List[0] = &ast.BinaryExpr{X: clause.List[0], OpPos: e.Pos(), Op: token.LOR, Y: x}
 			}
 		}
-		for _, b := range c.Body {
-			clause.Body = append(clause.Body, l.node(b).(ast.Stmt))
-		}
+		clause.Body = append(clause.Body, l.clauseBody(c.Body)...)
 		body.List = append(body.List, clause)
 	}
 	var sw ast.Stmt = &ast.SwitchStmt{Switch: pos, Body: body}
 	if label != nil {
-		sw = &ast.LabeledStmt{Label: &ast.Ident{Name: label.Label.Name, NamePos: label.Label.NamePos}, Colon: label.Colon, Stmt: sw}
+		sw = &ast.LabeledStmt{Label: labelOf(label.Label), Colon: label.Colon, Stmt: sw}
 	}
 	out.List = append(out.List, sw)
 	return out
+}
+
+// labelOf is a label as the interpreter knows it, where it is no variable's name.
+func labelOf(id *ast.Ident) *ast.Ident {
+	return &ast.Ident{Name: id.Name + mark + "l", NamePos: id.NamePos}
+}
+
+// clauseBody lowers the statements of a clause. Labels are in a block of their own: the
+// interpreter looks for them in blocks.
+func (l *lowerer) clauseBody(list []ast.Stmt) []ast.Stmt {
+	var out []ast.Stmt
+	labels := false
+	for _, s := range list {
+		_, ok := s.(*ast.LabeledStmt)
+		labels = labels || ok
+		out = append(out, l.node(s).(ast.Stmt))
+	}
+	if !labels {
+		return out
+	}
+	end := len(out)
+	if b, ok := out[end-1].(*ast.BranchStmt); ok && b.Tok == token.FALLTHROUGH {
+		end--
+	}
+	block := &ast.BlockStmt{Lbrace: out[0].Pos(), Rbrace: out[end-1].Pos(), List: out[:end:end]}
+	return append([]ast.Stmt{block}, out[end:]...)
 }
 
 // selectStmt computes a select's channels and what it sends before it, and assigns
@@ -661,14 +683,12 @@ func (l *lowerer) selectStmt(s *ast.SelectStmt, label *ast.LabeledStmt) ast.Stmt
 				clause.Comm = &ast.ExprStmt{X: a.Rhs[0]}
 			}
 		}
-		for _, b := range c.Body {
-			clause.Body = append(clause.Body, l.node(b).(ast.Stmt))
-		}
+		clause.Body = append(clause.Body, l.clauseBody(c.Body)...)
 		body.List = append(body.List, clause)
 	}
 	var sel ast.Stmt = &ast.SelectStmt{Select: s.Select, Body: body}
 	if label != nil {
-		sel = &ast.LabeledStmt{Label: &ast.Ident{Name: label.Label.Name, NamePos: label.Label.NamePos}, Colon: label.Colon, Stmt: sel}
+		sel = &ast.LabeledStmt{Label: labelOf(label.Label), Colon: label.Colon, Stmt: sel}
 	}
 	out.List = append(out.List, sel)
 	return out
@@ -679,19 +699,20 @@ func (l *lowerer) selectStmt(s *ast.SelectStmt, label *ast.LabeledStmt) ast.Stmt
 func (l *lowerer) rangeAssign(s *ast.RangeStmt) ast.Node {
 	out := l.copy(reflect.ValueOf(s)).Interface().(*ast.RangeStmt)
 	out.Tok = token.DEFINE
-	var first []ast.Stmt
+	first := &ast.AssignStmt{Tok: token.ASSIGN, TokPos: s.TokPos}
 	for i, e := range []*ast.Expr{&out.Key, &out.Value} {
 		if id, ok := (*e).(*ast.Ident); *e == nil || ok && id.Name == "_" {
 			continue
 		}
 		name := func() *ast.Ident { return &ast.Ident{Name: "e" + mark + strconv.Itoa(i), NamePos: s.TokPos} }
-		first = append(first, &ast.AssignStmt{Tok: token.ASSIGN, TokPos: s.TokPos, Lhs: []ast.Expr{*e}, Rhs: []ast.Expr{name()}})
+		first.Lhs, first.Rhs = append(first.Lhs, *e), append(first.Rhs, name())
 		*e = name()
 	}
-	out.Body.List = append(first, out.Body.List...)
-	if first == nil {
+	if first.Lhs == nil {
 		out.Tok = s.Tok
+		return out
 	}
+	out.Body.List = append([]ast.Stmt{first}, out.Body.List...)
 	return out
 }
 
@@ -788,8 +809,6 @@ func (l *lowerer) function(n ast.Node, t types.Type) ast.Node {
 		sig = types.NewSignatureType(nil, nil, nil, nil, nil, false)
 	}
 	l.funcs = append(l.funcs, sig)
-	outer := l.outer
-	l.outer = map[string]bool{}
 	c := l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
 	switch c := c.(type) {
 	case *ast.FuncDecl:
@@ -798,7 +817,7 @@ func (l *lowerer) function(n ast.Node, t types.Type) ast.Node {
 	case *ast.FuncLit:
 		l.nameParams(c.Type.Params)
 	}
-	l.funcs, l.outer = l.funcs[:len(l.funcs)-1], outer
+	l.funcs = l.funcs[:len(l.funcs)-1]
 	return c
 }
 
@@ -936,6 +955,12 @@ func (l *lowerer) rewritten(e ast.Expr) ast.Expr {
 		}
 	case *ast.CompositeLit:
 		return l.composite(e)
+	case *ast.IndexExpr:
+		// A key that is nil, with its type.
+		if m, ok := l.concrete(info.Types[e.X].Type).Underlying().(*types.Map); ok && info.Types[e.Index].IsNil() {
+			pos := e.Index.Pos()
+			return &ast.IndexExpr{X: l.expr(e.X), Lbrack: e.Lbrack, Rbrack: e.Rbrack, Index: &ast.CallExpr{Fun: setPositions(l.typeOf(m.Key()), pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{&ast.Ident{Name: "nil", NamePos: pos}}}}
+		}
 	case *ast.BinaryExpr:
 		// The interpreter needs the type of a constant that is shifted.
 		if tv := info.Types[e.X]; (e.Op == token.SHL || e.Op == token.SHR) && tv.Value != nil {
@@ -1128,6 +1153,9 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 		if t.IsAlias() || t.Pkg() == l.u.pkg || l.u.table.lib.gottenOf(t.Pkg()) != nil {
 			return setPositions(l.typeOf(t.Type()), id.NamePos)
 		}
+	}
+	if _, ok := o.(*types.Label); ok {
+		return labelOf(id)
 	}
 	if d := l.u.named[o]; d != nil && d.kind != methodKind {
 		l.use(l.u.real(d))

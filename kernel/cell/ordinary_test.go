@@ -139,6 +139,59 @@ c := make(chan int)
 var r <-chan int = c
 type ps *struct{ f int }
 fmt.Print(ok, x, kind[any](1), kind[string](1), c == r, []ps{{f: 1}}[0].f)`, "false EOFTinttrue 1"},
+		"a program after comments": {`// Program counts.
+
+/* It has two variables. */
+package main
+
+import "fmt"
+
+var x = y + 1
+var y = 3
+
+func main() { fmt.Print(x, y) }`, "4 3"},
+		"slices as variadic arguments": {`func count(a ...any) int { return len(a) }
+type nest []nest
+func nests(a ...nest) int { return len(a) }
+fmt.Print(count([]any{1, 2}), count([]any{1, 2}...), count(nil, nil), nests(nest{}), nests(nil, nil), nests([]nest{nil, nil, nil}...))`, "1 2 2 1 2 3"},
+		"functions that go on after the loop": {`var keep func(int) bool
+func on(y func(int) bool) { keep = y; y(1); y(2) }
+func try(f func()) { defer func() { fmt.Println(recover()) }(); f() }
+try(func() { for range on { break } })
+try(func() { for range func(y func(int) bool) { keep = y } { }; keep(1) })
+for i := range slices.Values([]int{1, 2, 3}) { if i == 2 { break }; fmt.Print(i) }`,
+			"runtime error: range function continued iteration after function for loop body returned false\nruntime error: range function continued iteration after whole loop exit\n1"},
+		"make": {`c := make(chan<- int, 1)
+c <- 1
+n := -1
+func() { defer func() { fmt.Print(recover()) }(); _ = make([]int, 0, n) }()
+var i int
+s := []int{0, 0}
+for i, s[i] = range []int{7, 8} { }
+fmt.Print(len(c), i, s)`, "runtime error: makeslice: cap out of range1 1 [8 0]"},
+		"labels": {`func seq(y func(int) bool) { for i := 0; y(i); i++ { } }
+func f() string {
+	for i := range seq {
+	inner:
+		for j := range 5 { if j == 1 { continue inner }; if j > 2 { break inner }; if i == 2 { goto out }; fmt.Print(i, j, ";") }
+	}
+out:
+	return "out"
+}
+func g(n int) (s string) {
+	switch n { case 1: loop: for { s += "a"; break loop }; fallthrough; case 2: s += "b" }
+	return
+}
+outer := 3
+outer:
+for i := range 3 { for range 2 { if i == 1 { continue outer }; outer++ } }
+fmt.Print(f(), g(1), g(2), outer)`, "0 0;0 2;1 0;1 2;outabb7"},
+		"nil in interfaces": {`type namer interface{ Name() string }
+m := map[namer]int{}
+m[nil] = 3
+func try(f func()) { defer func() { fmt.Print(recover()) }(); f() }
+fmt.Print(m[nil])
+try(func() { var n namer; f := n.Name; fmt.Print("bound"); f() })`, "3runtime error: invalid memory address or nil pointer dereference"},
 		"types in each other": {`type outer struct { list []inner; byID map[uint64]inner }
 type inner struct{ name string; more *outer }
 o := outer{byID: map[uint64]inner{7: {name: "seven"}}}

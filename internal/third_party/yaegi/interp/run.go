@@ -1345,7 +1345,7 @@ func call(n *node) {
 			for i, v := range values {
 				switch {
 				case variadic >= 0 && i >= variadic:
-					if v(f).Type() == vararg.Type() {
+					if hasVariadicArgs {
 						vararg.Set(v(f))
 					} else {
 						vararg.Set(reflect.Append(vararg, v(f)))
@@ -3578,18 +3578,14 @@ func _make(n *node) {
 		}
 
 	case reflect.Chan:
-		switch len(n.child) {
-		case 2:
-			n.exec = func(f *frame) bltn {
-				dest(f).Set(n.interp.made(reflect.MakeChan(typ, 0)))
-				return next
-			}
-		case 3:
-			value := genValue(n.child[2])
-			n.exec = func(f *frame) bltn {
-				dest(f).Set(n.interp.made(reflect.MakeChan(typ, int(vInt(value(f))))))
-				return next
-			}
+		both := reflect.ChanOf(reflect.BothDir, typ.Elem())
+		size := func(*frame) reflect.Value { return reflect.ValueOf(0) }
+		if len(n.child) > 2 {
+			size = genValue(n.child[2])
+		}
+		n.exec = func(f *frame) bltn {
+			dest(f).Set(n.interp.made(reflect.MakeChan(both, int(vInt(size(f))))).Convert(typ))
+			return next
 		}
 
 	case reflect.Map:
