@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -45,6 +47,8 @@ Without a notebook:
   deltafin chat "What is a goroutine?"
   deltafin tokenize "a text"
   deltafin trace "a text" --out routes.jsonl
+  deltafin bench decode
+  deltafin synth models/random
   deltafin version
 
 When something doesn't work:
@@ -87,6 +91,7 @@ func run(p *process, args []string) int {
 		kong.Exit(func(int) { helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
 		kong.WithHyphenPrefixedParameters(true),
+		kong.KindMapper(reflect.String, kong.MapperFunc(decodeText)),
 		kong.Bind(p),
 	)
 	if err != nil {
@@ -136,6 +141,39 @@ func commandOf(err error) string {
 	return ""
 }
 
+// decodeText takes the value of an option or an argument. kong takes an option at the
+// end of the line, which has no value, as if it weren't there: --prefix, forgotten,
+// would install for the user. Nor is the next option a value, unless = says so.
+func decodeText(ctx *kong.DecodeContext, target reflect.Value) error {
+	token := ctx.Scan.Pop()
+	text, _ := token.Value.(string)
+	if ctx.Value.Flag != nil && ctx.Value.Target.Kind() == reflect.String {
+		if token.IsEOL() || text == "" {
+			return errors.New("expected a value, got nothing")
+		}
+		if token.Type != kong.FlagValueToken && strings.HasPrefix(text, "--") {
+			return fmt.Errorf("expected a value, got the option %s (one that begins so is written --%s=%s)", text, ctx.Value.Name, text)
+		}
+	}
+	target.SetString(text)
+	return nil
+}
+
+// terse is what kong says of numbers and lists, and what a user is told instead.
+var terse = []struct {
+	kong *regexp.Regexp
+	text string
+}{
+	{regexp.MustCompile(`expected an? \w+ but got "EOL" \(<nil>\)`), "expected a number, got nothing"},
+	{regexp.MustCompile(`missing value, expecting "<arg>(?:,\.\.\.)?"`), "expected a value, got nothing"},
+	{regexp.MustCompile(`expected a valid \d+ bit int but got`), "expected a whole number, got"},
+	{regexp.MustCompile(`expected a valid \d+ bit uint but got`), "expected a whole number from 0, got"},
+	{regexp.MustCompile(`expected a float but got ("[^"]*") \(string\)`), "expected a number, got $1"},
+}
+
+// takesPrompt says which commands' arguments are texts.
+var takesPrompt = []string{"generate", "chat", "tokenize", "trace"}
+
 // sentence completes kong's terse errors where a user needs the next step too.
 func sentence(command string, err error) string {
 	text := err.Error()
@@ -143,8 +181,11 @@ func sentence(command string, err error) string {
 	switch {
 	case unexpected && command == "":
 		return "there is no command " + argument
-	case unexpected:
+	case unexpected && slices.Contains(takesPrompt, command):
 		return text + " (a prompt with spaces goes in quotes)"
+	}
+	for _, t := range terse {
+		text = t.kong.ReplaceAllString(text, t.text)
 	}
 	return text
 }
