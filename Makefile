@@ -35,7 +35,7 @@ build: go ## build bin/deltafin
 	$(GO) build -trimpath -o bin/deltafin .
 
 .PHONY: kernel
-kernel: build venv
+kernel: build venv ## build, and install the kernel into .venv
 	@bin/deltafin install --prefix .venv >/dev/null
 
 .PHONY: lab
