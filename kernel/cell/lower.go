@@ -504,9 +504,9 @@ func (l *lowerer) deferred(s *ast.DeferStmt) ast.Stmt {
 		return nil
 	}
 	var list []ast.Stmt
-	shift := len(c.Args) - len(s.Call.Args) // a receiver that became an argument
+	shift := len(c.Args) - len(s.Call.Args) // a receiver, and a place, that became arguments
 	for i := range shift {
-		id := func() *ast.Ident { return &ast.Ident{Name: "d" + mark + "r", NamePos: s.Defer} }
+		id := func() *ast.Ident { return &ast.Ident{Name: "d" + mark + "r" + strconv.Itoa(i), NamePos: s.Defer} }
 		list = append(list, &ast.AssignStmt{Tok: token.DEFINE, TokPos: s.Defer, Lhs: []ast.Expr{id()}, Rhs: []ast.Expr{c.Args[i]}})
 		c.Args[i] = id()
 	}

@@ -27,6 +27,19 @@ func lens(s []int) (int, int) { return len(s), cap(s) }
 func text(s []byte) (t []byte, n int) { return s, len(s) }
 t, n := text([]byte("abc"))
 fmt.Println(swap()); fmt.Println(calls()); fmt.Println(lens(make([]int, 2, 3))); fmt.Println(len(t), n)`, "2 1\n2 1\n2 3\n3 3\n"},
+		{"a compiled call among the operands of a return",
+			`func one() (int, error) { return 0, errors.New("one") }
+func two() (n int, s string, err error) { n = 4; return strings.Index("abc", "c") + n, strconv.Itoa(n), fmt.Errorf("two %d", n) }
+func both(s string) (int, error) { return strconv.Atoi(s) }
+func fn() (int, func() time.Time) { return 1, sync.OnceValue(func() time.Time { return time.Unix(0, 0) }) }
+_, f := fn()
+fmt.Println(one()); fmt.Println(two()); fmt.Println(both("7")); fmt.Println(f().Unix())`, "0 one\n6 4 two 4\n7 <nil>\n0\n"},
+		{"what waits can be deferred and started",
+			`type guarded struct { mu sync.RWMutex; wg sync.WaitGroup; s string }
+func (g *guarded) f() { defer g.mu.RLock(); defer g.wg.Wait(); g.wg.Go(func() { g.s += "a" }) }
+func (g *guarded) g() { var wg sync.WaitGroup; wg.Add(1); go func() { defer wg.Done(); g.wg.Wait() }(); go wg.Wait(); wg.Wait(); defer g.mu.Lock(); g.mu.RUnlock() }
+var g guarded
+g.f(); g.g(); fmt.Println(g.mu.TryLock(), g.s)`, "false a\n"},
 		{"a loop without a condition begins once",
 			`func f() (n int) { for low, high := 0, 9; ; { if low >= high { return n }; low += 2; n++ } }
 f()`, "→ 5\n"},

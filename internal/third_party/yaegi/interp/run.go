@@ -1549,8 +1549,8 @@ func callBin(n *node) {
 			return fnext
 		}
 	default:
-		switch n.anc.action {
-		case aAssignX:
+		switch {
+		case n.anc.action == aAssignX:
 			// The function call is part of an assign expression, store results direcly
 			// to assigned location, to avoid an additional frame copy.
 			// The optimization of aAssign is handled in assign(), and should not
@@ -1591,10 +1591,9 @@ func callBin(n *node) {
 				}
 				return tnext
 			}
-		case aReturn:
+		case returnsAlone(n):
 			// The function call is part of a return statement, store output results
 			// directly in the frame location of outputs of the current function.
-			b := childPos(n)
 			n.exec = func(f *frame) bltn {
 				in := make([]reflect.Value, l)
 				for i, v := range values {
@@ -1602,7 +1601,7 @@ func callBin(n *node) {
 				}
 				out := callFn(value(f), in)
 				for i, v := range out {
-					dest := f.data[b+i]
+					dest := f.data[i]
 					if _, ok := dest.Interface().(valueInterface); ok {
 						v = reflect.ValueOf(valueInterface{value: v})
 					}
