@@ -136,7 +136,24 @@ func lower(u *unit) *lowered {
 		l.renew(changed)
 	}
 	var body []ast.Stmt
-	for i, s := range u.ordered() {
+	ordered := u.ordered()
+	last := -1 // of the variables
+	for i, s := range ordered {
+		if d, ok := s.(*ast.DeclStmt); ok && d.Decl.(*ast.GenDecl).Tok == token.VAR {
+			last = i
+		}
+	}
+	inits := u.inits
+	initialize := func(end token.Pos) {
+		for len(inits) > 0 && (end == token.NoPos || inits[0].fn.Pos() < end) {
+			body = append(body, &ast.ExprStmt{X: &ast.CallExpr{Fun: ast.NewIdent(inits[0].run)}})
+			inits = inits[1:]
+		}
+	}
+	for i, s := range ordered {
+		if i > last {
+			initialize(s.Pos())
+		}
 		switch s := s.(type) {
 		case *ast.AssignStmt:
 			if s.Tok == token.DEFINE {
@@ -169,9 +186,7 @@ func lower(u *unit) *lowered {
 		}
 		body = append(body, l.node(s).(ast.Stmt))
 	}
-	for _, d := range u.inits {
-		body = append(body, &ast.ExprStmt{X: &ast.CallExpr{Fun: ast.NewIdent(d.run)}})
-	}
+	initialize(token.NoPos)
 	if u.main != nil {
 		body = append(body, &ast.ExprStmt{X: &ast.CallExpr{Fun: ast.NewIdent(u.main.run)}})
 	}
@@ -806,6 +821,16 @@ func (l *lowerer) builtin(e *ast.CallExpr) ast.Expr {
 		return nil
 	}
 	switch b.Name() {
+	case "new":
+		if l.info.Types[e.Args[0]].IsType() {
+			return nil
+		}
+		lit := mustParse("package p; var f = func(v T) *T { return &v }").Decls[0].(*ast.GenDecl).Specs[0].(*ast.ValueSpec).Values[0].(*ast.FuncLit)
+		setPositions(ast.Expr(lit), e.Pos())
+		t := l.concrete(l.info.Types[e].Type).(*types.Pointer).Elem()
+		lit.Type.Params.List[0].Type = setPositions(l.typeOf(t), e.Pos())
+		lit.Type.Results.List[0].Type.(*ast.StarExpr).X = setPositions(l.typeOf(t), e.Pos())
+		return &ast.CallExpr{Fun: lit, Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(e.Args[0])}}
 	case "clear":
 		return &ast.CallExpr{Fun: l.internal("Clear", e.Pos()), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(e.Args[0])}}
 	case "min", "max":
