@@ -204,7 +204,7 @@ bf16RowsAVX24RowsDone:
 	RET
 
 // func bf16WidenAVX2(y *float32, w *byte, n int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·bf16WidenAVX2(SB), NOSPLIT, $0-24
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -212,22 +212,23 @@ TEXT ·bf16WidenAVX2(SB), NOSPLIT, $0-24
 	VBROADCASTSS topHalf<>+0(SB), Y0
 
 bf16WidenAVX2Loop:
-	CMPQ    DX, $0x00
-	JE      bf16WidenAVX2LoopDone
-	VMOVDQU (CX), Y2
-	VPSLLD  $0x10, Y2, Y1
-	VPAND   Y2, Y0, Y2
-	VMOVUPS Y1, (AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVDQU 32(CX), Y2
-	VPSLLD  $0x10, Y2, Y1
-	VPAND   Y2, Y0, Y2
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 96(AX)
-	ADDQ    $0x40, CX
-	ADDQ    $0x80, AX
-	SUBQ    $0x20, DX
-	JMP     bf16WidenAVX2Loop
+	CMPQ       DX, $0x00
+	JE         bf16WidenAVX2LoopDone
+	PREFETCHT1 1536(CX)
+	VMOVDQU    (CX), Y2
+	VPSLLD     $0x10, Y2, Y1
+	VPAND      Y2, Y0, Y2
+	VMOVUPS    Y1, (AX)
+	VMOVUPS    Y2, 64(AX)
+	VMOVDQU    32(CX), Y2
+	VPSLLD     $0x10, Y2, Y1
+	VPAND      Y2, Y0, Y2
+	VMOVUPS    Y1, 32(AX)
+	VMOVUPS    Y2, 96(AX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x80, AX
+	SUBQ       $0x20, DX
+	JMP        bf16WidenAVX2Loop
 
 bf16WidenAVX2LoopDone:
 	VZEROUPPER
@@ -476,7 +477,7 @@ bf12RowsAVX2Return:
 	RET
 
 // func bf12WidenAVX2(y *float32, w *byte, s *byte, n int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·bf12WidenAVX2(SB), NOSPLIT, $0-32
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -487,48 +488,49 @@ TEXT ·bf12WidenAVX2(SB), NOSPLIT, $0-32
 	VMOVDQU      nibbles<>+0(SB), X2
 
 bf12WidenAVX2Loop:
-	CMPQ      DX, $0x00
-	JE        bf12WidenAVX2LoopDone
-	VMOVDQU   32(CX), X3
-	VPSRLW    $0x04, X3, X4
-	VPAND     X2, X3, X3
-	VPAND     X2, X4, X4
-	VPSHUFB   X3, X1, X3
-	VPSHUFB   X4, X1, X4
-	VPMOVSXBD (CX), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VPAND     Y0, Y5, Y5
-	VPMOVZXBD X3, Y6
-	VPSLLD    $0x17, Y6, Y6
-	VPOR      Y6, Y5, Y5
-	VPMOVSXBD 16(CX), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VPAND     Y0, Y6, Y6
-	VPMOVZXBD X4, Y7
-	VPSLLD    $0x17, Y7, Y7
-	VPOR      Y7, Y6, Y6
-	VMOVUPS   Y5, (AX)
-	VMOVUPS   Y6, 64(AX)
-	VPSRLDQ   $0x08, X3, X3
-	VPSRLDQ   $0x08, X4, X4
-	VPMOVSXBD 8(CX), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VPAND     Y0, Y5, Y5
-	VPMOVZXBD X3, Y3
-	VPSLLD    $0x17, Y3, Y3
-	VPOR      Y3, Y5, Y5
-	VPMOVSXBD 24(CX), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPAND     Y0, Y3, Y3
-	VPMOVZXBD X4, Y4
-	VPSLLD    $0x17, Y4, Y4
-	VPOR      Y4, Y3, Y3
-	VMOVUPS   Y5, 32(AX)
-	VMOVUPS   Y3, 96(AX)
-	ADDQ      $0x30, CX
-	ADDQ      $0x80, AX
-	SUBQ      $0x20, DX
-	JMP       bf12WidenAVX2Loop
+	CMPQ       DX, $0x00
+	JE         bf12WidenAVX2LoopDone
+	PREFETCHT1 1152(CX)
+	VMOVDQU    32(CX), X3
+	VPSRLW     $0x04, X3, X4
+	VPAND      X2, X3, X3
+	VPAND      X2, X4, X4
+	VPSHUFB    X3, X1, X3
+	VPSHUFB    X4, X1, X4
+	VPMOVSXBD  (CX), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VPAND      Y0, Y5, Y5
+	VPMOVZXBD  X3, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VPOR       Y6, Y5, Y5
+	VPMOVSXBD  16(CX), Y6
+	VPSLLD     $0x10, Y6, Y6
+	VPAND      Y0, Y6, Y6
+	VPMOVZXBD  X4, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VPOR       Y7, Y6, Y6
+	VMOVUPS    Y5, (AX)
+	VMOVUPS    Y6, 64(AX)
+	VPSRLDQ    $0x08, X3, X3
+	VPSRLDQ    $0x08, X4, X4
+	VPMOVSXBD  8(CX), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VPAND      Y0, Y5, Y5
+	VPMOVZXBD  X3, Y3
+	VPSLLD     $0x17, Y3, Y3
+	VPOR       Y3, Y5, Y5
+	VPMOVSXBD  24(CX), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPAND      Y0, Y3, Y3
+	VPMOVZXBD  X4, Y4
+	VPSLLD     $0x17, Y4, Y4
+	VPOR       Y4, Y3, Y3
+	VMOVUPS    Y5, 32(AX)
+	VMOVUPS    Y3, 96(AX)
+	ADDQ       $0x30, CX
+	ADDQ       $0x80, AX
+	SUBQ       $0x20, DX
+	JMP        bf12WidenAVX2Loop
 
 bf12WidenAVX2LoopDone:
 	VZEROUPPER
@@ -756,7 +758,7 @@ mx4RowsAVX24RowsDone:
 	RET
 
 // func mx4WidenAVX2(y *float32, w *byte, s *byte, n int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·mx4WidenAVX2(SB), NOSPLIT, $0-32
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -768,6 +770,7 @@ TEXT ·mx4WidenAVX2(SB), NOSPLIT, $0-32
 mx4WidenAVX2Loop:
 	CMPQ         DX, $0x00
 	JE           mx4WidenAVX2LoopDone
+	PREFETCHT1   384(CX)
 	MOVBLZX      (BX), SI
 	LEAL         -1(SI), DI
 	SHRL         $0x1f, DI
@@ -1989,7 +1992,7 @@ bf16RowsAVX5124RowsDone:
 	RET
 
 // func bf16WidenAVX512(y *float32, w *byte, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·bf16WidenAVX512(SB), NOSPLIT, $0-24
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -1997,16 +2000,17 @@ TEXT ·bf16WidenAVX512(SB), NOSPLIT, $0-24
 	VBROADCASTSS topHalf<>+0(SB), Z0
 
 bf16WidenAVX512Loop:
-	CMPQ    DX, $0x00
-	JE      bf16WidenAVX512LoopDone
-	VPSLLD  $0x10, (CX), Z1
-	VPANDD  (CX), Z0, Z2
-	VMOVUPS Z1, (AX)
-	VMOVUPS Z2, 64(AX)
-	ADDQ    $0x40, CX
-	ADDQ    $0x80, AX
-	SUBQ    $0x20, DX
-	JMP     bf16WidenAVX512Loop
+	CMPQ       DX, $0x00
+	JE         bf16WidenAVX512LoopDone
+	PREFETCHT1 1536(CX)
+	VPSLLD     $0x10, (CX), Z1
+	VPANDD     (CX), Z0, Z2
+	VMOVUPS    Z1, (AX)
+	VMOVUPS    Z2, 64(AX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x80, AX
+	SUBQ       $0x20, DX
+	JMP        bf16WidenAVX512Loop
 
 bf16WidenAVX512LoopDone:
 	VZEROUPPER
@@ -2347,7 +2351,7 @@ bf12RowsAVX512Return:
 	RET
 
 // func bf12WidenAVX512(y *float32, w *byte, s *byte, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·bf12WidenAVX512(SB), NOSPLIT, $0-32
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -2360,6 +2364,7 @@ TEXT ·bf12WidenAVX512(SB), NOSPLIT, $0-32
 bf12WidenAVX512Loop:
 	CMPQ       DX, $0x00
 	JE         bf12WidenAVX512LoopDone
+	PREFETCHT1 1152(CX)
 	VPMOVZXBD  32(CX), Z2
 	VPSRLD     $0x04, Z2, Z3
 	VPMOVSXBD  (CX), Z4
@@ -2523,7 +2528,7 @@ mx4RowsAVX5124RowsDone:
 	RET
 
 // func mx4WidenAVX512(y *float32, w *byte, s *byte, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·mx4WidenAVX512(SB), NOSPLIT, $0-32
 	MOVQ    y+0(FP), AX
 	MOVQ    w+8(FP), CX
@@ -2534,6 +2539,7 @@ TEXT ·mx4WidenAVX512(SB), NOSPLIT, $0-32
 mx4WidenAVX512Loop:
 	CMPQ         DX, $0x00
 	JE           mx4WidenAVX512LoopDone
+	PREFETCHT1   384(CX)
 	MOVBLZX      (BX), SI
 	LEAL         -1(SI), DI
 	SHRL         $0x1f, DI

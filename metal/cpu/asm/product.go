@@ -474,6 +474,9 @@ func (g *gen) block() {
 	g.RET()
 }
 
+// nextColumns is how many columns of a row productMany widens at a time, at most.
+const nextColumns = 768
+
 // widen writes n weights as floats, unzipped.
 func (g *gen) widen(format string) {
 	signature := "func(y *float32, w *byte, n int)"
@@ -503,6 +506,7 @@ func (g *gen) widen(format string) {
 		get = g.unpackBF16()
 	}
 	g.loop(label+"Loop", n, func() {
+		g.PREFETCHT1(at(w, size*nextColumns/32)) // the same row's next piece: see productMany
 		get(at(w, 0), s, func(p int, even, odd reg.VecVirtual) {
 			g.VMOVUPS(even, at(y, 4*p*g.isa.wide))
 			g.VMOVUPS(odd, at(y, 64+4*p*g.isa.wide))
