@@ -138,13 +138,13 @@ func (g *gen) fold4(acc [4]reg.VecVirtual) reg.VecVirtual {
 	return out
 }
 
-// loop runs body while n, which body lessens, is not zero.
+// loop runs body while n is not zero; body's last instruction lessens it.
 func (g *gen) loop(label string, n operand.Op, body func()) {
-	g.Label(label)
 	g.CMPQ(n, operand.U8(0))
 	g.JE(operand.LabelRef(label + "Done"))
+	g.Label(label + "Again")
 	body()
-	g.JMP(operand.LabelRef(label))
+	g.JNE(operand.LabelRef(label + "Again"))
 	g.Label(label + "Done")
 }
 
@@ -618,6 +618,7 @@ func (g *gen) tile(xs int) {
 					for r := range four {
 						four[r] = g.reg()
 						g.VMOVUPS(w.row(r, 0), four[r])
+						g.PREFETCHT0(w.row(r, 512))
 					}
 					for i := range xs {
 						v := g.reg()
