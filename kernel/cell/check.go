@@ -183,7 +183,7 @@ func (t *table) checkWith(fset *token.FileSet, src *source, expression bool, aga
 		return nil, undo, syntaxErrors(src, err)
 	}
 	u.silent = silent && !expression
-	u.program = strings.HasPrefix(strings.TrimSpace(src.text), "package ")
+	u.program = hasPackageClause(src.text)
 	if expression && (len(pieces) != 1 || len(pieces[0].stmt) != 1) {
 		return nil, undo, []*CompileError{{Source: src, Msg: "expected one expression"}}
 	}
@@ -371,7 +371,7 @@ func (u *unit) collect() []*CompileError {
 					}
 					nd := u.newDecl(s.Name.Name, typeKind, s, doc)
 					nd.spec, nd.generic = s, s.TypeParams != nil
-					if p := seen[s.Name.Name]; p != nil {
+					if p := seen[s.Name.Name]; p != nil && s.Name.Name != "_" {
 						return []*CompileError{u.at(s.Name.Pos(), s.Name.Name+" redeclared in this cell")}
 					}
 					seen[s.Name.Name] = s

@@ -57,6 +57,7 @@ go func() { time.Sleep(500 * time.Millisecond); http.Get("http://" + l.Addr().St
 <-c`},
 		"compiled goroutine": {"var wg sync.WaitGroup\nc := make(chan int)\nwg.Go(func() { time.Sleep(600 * time.Millisecond); c <- 1 })\nv := <-c\nwg.Wait()\nv"},
 		"work between":       {"c, d := make(chan int), make(chan int)\ngo func() { for v := range c { d <- v } }()\nn := 0\nfor t := time.Now(); time.Since(t) < 600*time.Millisecond; { c <- 1; n += <-d }\nmin(n, 1)"},
+		"deferred":           {"var wg sync.WaitGroup\nfunc f() { defer wg.Wait(); wg.Add(1); go func() { defer wg.Done(); time.Sleep(600 * time.Millisecond) }() }\nf()\n1"},
 		"cond":               {"var mu sync.Mutex\nd := sync.NewCond(&mu)\nready := false\ngo func() { time.Sleep(600 * time.Millisecond); mu.Lock(); ready = true; mu.Unlock(); d.Broadcast() }()\nmu.Lock()\nfor !ready { d.Wait() }\nmu.Unlock()\n1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,7 @@
 //	                       types that compiled code knows too (rtype.go), and one
 //	                       function of the statements
 //	run      eval.go       by yaegi; errors.go words compile errors and panics,
-//	                       output.go values
+//	                       package display values
 //
 // Packages of modules come from modules.go, which runs the go command for %get, and
 // packages.go, which parses and checks them; gotten.go lowers what cells reach of them.
@@ -98,6 +98,6 @@
 //
 // A memory limit that the process is held to exists on Linux only. Bytes written
 // to the child's own handles are lost on Windows, and programs that cells started
-// outlive the child there. os.Stdin is empty (fmt.Scan and the exported Input ask
-// the front end). docs/cells.md lists what Go has and cells haven't.
+// outlive the child there, where os.Stdin is empty (fmt.Scan and the exported Input
+// ask the front end). docs/cells.md lists what Go has and cells haven't.
 package cell

@@ -424,7 +424,7 @@ func (l *lowerer) generic(e ast.Expr) ast.Expr {
 			return x
 		}
 		if name, ok := l.instance(o.Origin(), args); ok {
-			return &ast.Ident{Name: name, NamePos: e.Pos()}
+			return l.funcValue(e, &ast.Ident{Name: name, NamePos: e.Pos()}, inst.Type)
 		}
 	case *types.TypeName:
 		return setPositions(l.typeOf(inst.Type), e.Pos())

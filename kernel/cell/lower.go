@@ -59,7 +59,6 @@ type lowerer struct {
 	subst map[*types.TypeParam]types.Type
 
 	funcs []*types.Signature // around what is being lowered, innermost last
-	outer map[string]bool    // labels of the loops around it
 
 	instances map[string]*decl // new ones, by key
 	made      []*decl
@@ -77,7 +76,7 @@ type lowerer struct {
 }
 
 func newLowerer(u *unit) *lowerer {
-	return &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, called: map[ast.Expr]bool{}, hiding: map[*types.Var]int{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}, locals: map[localKey]*types.Named{}}
+	return &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, called: map[ast.Expr]bool{}, hiding: map[*types.Var]int{}, info: u.info, instances: map[string]*decl{}, locals: map[localKey]*types.Named{}}
 }
 
 // undo takes back what lowering did, for a cell that doesn't compile.
@@ -283,6 +282,9 @@ func (l *lowerer) assign(lhs, rhs []ast.Expr, pos token.Pos) ast.Stmt {
 	for _, e := range rhs {
 		a.Rhs = append(a.Rhs, l.expr(e))
 	}
+	if id := a.Lhs[0].(*ast.Ident); len(a.Lhs) == 1 && id.Name == "_" {
+		id.Name, a.Tok = "a"+mark+strconv.Itoa(l.u.table.next()), token.DEFINE
+	}
 	return a
 }
 
@@ -400,24 +402,42 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		if s := l.deferred(n); s != nil {
 			return s
 		}
+	case *ast.ReturnStmt:
+		if s := l.returned(n); s != nil {
+			return s
+		}
+	case *ast.AssignStmt:
+		if s := l.assignment(n); s != nil {
+			return s
+		}
 	case *ast.LabeledStmt:
-		l.outer[n.Label.Name] = true
+		if r, ok := n.Stmt.(*ast.RangeStmt); ok && isBlank(r.Key, r.Value) {
+			c := *n
+			c.Stmt = withoutBlanks(r)
+			return l.node(&c)
+		}
 		if r, ok := n.Stmt.(*ast.RangeStmt); ok && l.overFunc(r) {
-			return l.rangeFunc(r, n.Label.Name)
+			return l.rangeFunc(r, labelOf(n.Label).Name)
 		}
 		if s, ok := n.Stmt.(*ast.TypeSwitchStmt); ok {
 			return l.typeSwitch(s, n.Label)
 		}
-		if s, ok := n.Stmt.(*ast.SwitchStmt); ok && s.Init != nil {
-			return l.initFirst(s, n)
+		if s, ok := n.Stmt.(*ast.SwitchStmt); ok {
+			return l.exprSwitch(s, n)
+		}
+		if s, ok := n.Stmt.(*ast.SelectStmt); ok {
+			return l.selectStmt(s, n)
 		}
 	case *ast.TypeSwitchStmt:
 		return l.typeSwitch(n, nil)
 	case *ast.SwitchStmt:
-		if n.Init != nil {
-			return l.initFirst(n, nil)
-		}
+		return l.exprSwitch(n, nil)
+	case *ast.SelectStmt:
+		return l.selectStmt(n, nil)
 	case *ast.RangeStmt:
+		if isBlank(n.Key, n.Value) {
+			return l.node(withoutBlanks(n))
+		}
 		if l.overFunc(n) {
 			return l.rangeFunc(n, "")
 		}
@@ -437,6 +457,85 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		}
 	}
 	return l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
+}
+
+// isBlank says whether the last of a range loop's variables is blank.
+func isBlank(key, value ast.Expr) bool {
+	if value == nil {
+		value = key
+	}
+	id, ok := value.(*ast.Ident)
+	return ok && id.Name == "_"
+}
+
+// withoutBlanks is a range loop without the blank variables that nothing follows,
+// for which the interpreter would have one variable, of any loop's type.
+func withoutBlanks(s *ast.RangeStmt) *ast.RangeStmt {
+	c := *s
+	if c.Value != nil {
+		if c.Value = nil; isBlank(c.Key, nil) {
+			c.Key = nil
+		}
+	} else {
+		c.Key = nil
+	}
+	if c.Key == nil {
+		c.Tok = token.ILLEGAL
+	}
+	return &c
+}
+
+// assignment gives the values of an expression with several to new variables, and
+// these to where they go: the interpreter can't make them entries of maps or
+// interfaces. A value for nothing gets a variable of its own. The result is nil where
+// the interpreter does as well.
+func (l *lowerer) assignment(s *ast.AssignStmt) ast.Stmt {
+	if s.Tok != token.ASSIGN {
+		return nil
+	}
+	name := func(pos token.Pos) func() *ast.Ident {
+		n := "a" + mark + strconv.Itoa(l.u.table.next())
+		return func() *ast.Ident { return &ast.Ident{Name: n, NamePos: pos} }
+	}
+	if len(s.Lhs) == 1 {
+		if isBlank(s.Lhs[0], nil) {
+			return &ast.AssignStmt{Tok: token.DEFINE, TokPos: s.TokPos, Lhs: []ast.Expr{name(s.Lhs[0].Pos())()}, Rhs: []ast.Expr{l.expr(s.Rhs[0])}}
+		}
+		return nil
+	}
+	if len(s.Rhs) > 1 {
+		return nil
+	}
+	var from []types.Type
+	switch t := l.info.Types[s.Rhs[0]].Type.(type) {
+	case *types.Tuple:
+		for i := range t.Len() {
+			from = append(from, t.At(i).Type())
+		}
+	default:
+		from = []types.Type{t, types.Typ[types.Bool]}
+	}
+	plain := true
+	for i, e := range s.Lhs {
+		id, ok := e.(*ast.Ident)
+		plain = plain && ok && (id.Name == "_" || types.Identical(l.concrete(l.info.Types[e].Type), l.concrete(from[i])))
+	}
+	if plain {
+		return nil
+	}
+	first := &ast.AssignStmt{Tok: token.DEFINE, TokPos: s.TokPos}
+	then := &ast.AssignStmt{Tok: token.ASSIGN, TokPos: s.TokPos}
+	for _, e := range s.Lhs {
+		if isBlank(e, nil) {
+			first.Lhs = append(first.Lhs, &ast.Ident{Name: "_", NamePos: e.Pos()})
+			continue
+		}
+		id := name(e.Pos())
+		first.Lhs = append(first.Lhs, id())
+		then.Lhs, then.Rhs = append(then.Lhs, l.expr(e)), append(then.Rhs, id())
+	}
+	first.Rhs = []ast.Expr{l.expr(s.Rhs[0])}
+	return &ast.BlockStmt{Lbrace: s.TokPos, Rbrace: s.TokPos, List: []ast.Stmt{first, then}}
 }
 
 // shadows says whether a loop's body declares one of the loop's variables anew: for
@@ -478,16 +577,136 @@ func inner(body *ast.BlockStmt) *ast.BlockStmt {
 	return &ast.BlockStmt{Lbrace: body.Lbrace, Rbrace: body.Rbrace, List: []ast.Stmt{body}}
 }
 
-// initFirst is a switch after its first statement, which the interpreter would run
-// after a call whose result is switched over. label is the switch's, or nil.
-func (l *lowerer) initFirst(s *ast.SwitchStmt, label *ast.LabeledStmt) ast.Stmt {
-	rest := *s
-	rest.Init = nil
-	out := l.node(&rest).(ast.Stmt)
-	if label != nil {
-		out = &ast.LabeledStmt{Label: &ast.Ident{Name: label.Label.Name, NamePos: label.Label.NamePos}, Colon: label.Colon, Stmt: out}
+// exprSwitch writes a switch after its first statement and as one over conditions:
+// the interpreter would run the first statement after a call whose result is switched
+// over, compare by converting, and call only the first function of a case's list.
+// label is the switch's, or nil.
+func (l *lowerer) exprSwitch(s *ast.SwitchStmt, label *ast.LabeledStmt) ast.Stmt {
+	pos := s.Switch
+	out := &ast.BlockStmt{Lbrace: pos, Rbrace: pos}
+	if s.Init != nil {
+		out.List = append(out.List, l.node(s.Init).(ast.Stmt))
 	}
-	return &ast.BlockStmt{Lbrace: s.Switch, Rbrace: s.Switch, List: []ast.Stmt{l.node(s.Init).(ast.Stmt), out}}
+	value := "v" + mark + strconv.Itoa(l.u.table.next())
+	id := func(pos token.Pos) *ast.Ident { return &ast.Ident{Name: value, NamePos: pos} }
+	if s.Tag != nil {
+		out.List = append(out.List, &ast.AssignStmt{Tok: token.DEFINE, TokPos: pos, Lhs: []ast.Expr{id(pos)}, Rhs: []ast.Expr{l.expr(s.Tag)}})
+	}
+	body := &ast.BlockStmt{Lbrace: s.Body.Lbrace, Rbrace: s.Body.Rbrace}
+	for _, stmt := range s.Body.List {
+		c := stmt.(*ast.CaseClause)
+		clause := &ast.CaseClause{Case: c.Case, Colon: c.Colon}
+		for i, e := range c.List {
+			x := l.expr(e)
+			switch tv := l.info.Types[e]; {
+			case s.Tag == nil && types.IsInterface(tv.Type):
+				x = &ast.BinaryExpr{X: x, OpPos: e.Pos(), Op: token.EQL, Y: &ast.Ident{Name: "true", NamePos: e.Pos()}}
+			case s.Tag != nil:
+				x = &ast.BinaryExpr{X: id(e.Pos()), OpPos: e.Pos(), Op: token.EQL, Y: x}
+			}
+			if i == 0 {
+				clause.List = []ast.Expr{x}
+			} else {
+				clause.List[0] = &ast.BinaryExpr{X: clause.List[0], OpPos: e.Pos(), Op: token.LOR, Y: x}
+			}
+		}
+		clause.Body = append(clause.Body, l.clauseBody(c.Body)...)
+		body.List = append(body.List, clause)
+	}
+	var sw ast.Stmt = &ast.SwitchStmt{Switch: pos, Body: body}
+	if label != nil {
+		sw = &ast.LabeledStmt{Label: labelOf(label.Label), Colon: label.Colon, Stmt: sw}
+	}
+	out.List = append(out.List, sw)
+	return out
+}
+
+// labelOf is a label as the interpreter knows it, where it is no variable's name.
+func labelOf(id *ast.Ident) *ast.Ident {
+	return &ast.Ident{Name: id.Name + mark + "l", NamePos: id.NamePos}
+}
+
+// clauseBody lowers the statements of a clause. Labels are in a block of their own: the
+// interpreter looks for them in blocks.
+func (l *lowerer) clauseBody(list []ast.Stmt) []ast.Stmt {
+	var out []ast.Stmt
+	labels := false
+	for _, s := range list {
+		_, ok := s.(*ast.LabeledStmt)
+		labels = labels || ok
+		out = append(out, l.node(s).(ast.Stmt))
+	}
+	if !labels {
+		return out
+	}
+	end := len(out)
+	if b, ok := out[end-1].(*ast.BranchStmt); ok && b.Tok == token.FALLTHROUGH {
+		end--
+	}
+	block := &ast.BlockStmt{Lbrace: out[0].Pos(), Rbrace: out[end-1].Pos(), List: out[:end:end]}
+	return append([]ast.Stmt{block}, out[end:]...)
+}
+
+// selectStmt computes a select's channels and what it sends before it, and assigns
+// what it has received after: the interpreter evaluates names only. label is the
+// select's, or nil.
+func (l *lowerer) selectStmt(s *ast.SelectStmt, label *ast.LabeledStmt) ast.Stmt {
+	out := &ast.BlockStmt{Lbrace: s.Select, Rbrace: s.Select}
+	name := func(pos token.Pos) func() *ast.Ident {
+		n := "c" + mark + strconv.Itoa(l.u.table.next())
+		return func() *ast.Ident { return &ast.Ident{Name: n, NamePos: pos} }
+	}
+	before := func(e ast.Expr) ast.Expr {
+		if tv := l.info.Types[e]; tv.Value != nil || tv.IsNil() {
+			return l.expr(e)
+		}
+		id := name(e.Pos())
+		out.List = append(out.List, &ast.AssignStmt{Tok: token.DEFINE, TokPos: e.Pos(), Lhs: []ast.Expr{id()}, Rhs: []ast.Expr{l.expr(e)}})
+		return id()
+	}
+	receive := func(e ast.Expr) ast.Expr {
+		u := ast.Unparen(e).(*ast.UnaryExpr)
+		return &ast.UnaryExpr{OpPos: u.OpPos, Op: u.Op, X: before(u.X)}
+	}
+	body := &ast.BlockStmt{Lbrace: s.Body.Lbrace, Rbrace: s.Body.Rbrace}
+	for _, stmt := range s.Body.List {
+		c := stmt.(*ast.CommClause)
+		clause := &ast.CommClause{Case: c.Case, Colon: c.Colon}
+		switch x := c.Comm.(type) {
+		case *ast.SendStmt:
+			clause.Comm = &ast.SendStmt{Chan: before(x.Chan), Arrow: x.Arrow, Value: before(x.Value)}
+		case *ast.ExprStmt:
+			clause.Comm = &ast.ExprStmt{X: receive(x.X)}
+		case *ast.AssignStmt:
+			a := &ast.AssignStmt{Tok: token.DEFINE, TokPos: x.TokPos, Rhs: []ast.Expr{receive(x.Rhs[0])}}
+			blank := true
+			for _, e := range x.Lhs {
+				id, ok := e.(*ast.Ident)
+				switch {
+				case ok && id.Name == "_":
+					a.Lhs = append(a.Lhs, &ast.Ident{Name: "_", NamePos: id.NamePos})
+					continue
+				default: // a variable of the clause is a new one each time
+					got := name(e.Pos())
+					a.Lhs = append(a.Lhs, got())
+					clause.Body = append(clause.Body, &ast.AssignStmt{Tok: x.Tok, TokPos: x.TokPos, Lhs: []ast.Expr{l.expr(e)}, Rhs: []ast.Expr{got()}})
+				}
+				blank = false
+			}
+			clause.Comm = a
+			if blank {
+				clause.Comm = &ast.ExprStmt{X: a.Rhs[0]}
+			}
+		}
+		clause.Body = append(clause.Body, l.clauseBody(c.Body)...)
+		body.List = append(body.List, clause)
+	}
+	var sel ast.Stmt = &ast.SelectStmt{Select: s.Select, Body: body}
+	if label != nil {
+		sel = &ast.LabeledStmt{Label: labelOf(label.Label), Colon: label.Colon, Stmt: sel}
+	}
+	out.List = append(out.List, sel)
+	return out
 }
 
 // rangeAssign is a range loop that assigns to variables of before; the interpreter
@@ -495,19 +714,20 @@ func (l *lowerer) initFirst(s *ast.SwitchStmt, label *ast.LabeledStmt) ast.Stmt 
 func (l *lowerer) rangeAssign(s *ast.RangeStmt) ast.Node {
 	out := l.copy(reflect.ValueOf(s)).Interface().(*ast.RangeStmt)
 	out.Tok = token.DEFINE
-	var first []ast.Stmt
+	first := &ast.AssignStmt{Tok: token.ASSIGN, TokPos: s.TokPos}
 	for i, e := range []*ast.Expr{&out.Key, &out.Value} {
 		if id, ok := (*e).(*ast.Ident); *e == nil || ok && id.Name == "_" {
 			continue
 		}
 		name := func() *ast.Ident { return &ast.Ident{Name: "e" + mark + strconv.Itoa(i), NamePos: s.TokPos} }
-		first = append(first, &ast.AssignStmt{Tok: token.ASSIGN, TokPos: s.TokPos, Lhs: []ast.Expr{*e}, Rhs: []ast.Expr{name()}})
+		first.Lhs, first.Rhs = append(first.Lhs, *e), append(first.Rhs, name())
 		*e = name()
 	}
-	out.Body.List = append(first, out.Body.List...)
-	if first == nil {
+	if first.Lhs == nil {
 		out.Tok = s.Tok
+		return out
 	}
+	out.Body.List = append([]ast.Stmt{first}, out.Body.List...)
 	return out
 }
 
@@ -519,7 +739,7 @@ func (l *lowerer) deferred(s *ast.DeferStmt) ast.Stmt {
 		return nil
 	}
 	var list []ast.Stmt
-	shift := len(c.Args) - len(s.Call.Args) // a receiver, and a place, that became arguments
+	shift := len(c.Args) - len(s.Call.Args) // a receiver that became an argument, and what goes with it
 	for i := range shift {
 		id := func() *ast.Ident { return &ast.Ident{Name: "d" + mark + "r" + strconv.Itoa(i), NamePos: s.Defer} }
 		list = append(list, &ast.AssignStmt{Tok: token.DEFINE, TokPos: s.Defer, Lhs: []ast.Expr{id()}, Rhs: []ast.Expr{c.Args[i]}})
@@ -546,6 +766,30 @@ func (l *lowerer) deferred(s *ast.DeferStmt) ast.Stmt {
 		return d
 	}
 	return &ast.BlockStmt{Lbrace: s.Defer, Rbrace: s.Defer, List: append(list, d)}
+}
+
+// returned computes all values of a return statement before the first becomes a named
+// result, which the others may use. It gives nil where the interpreter does as well.
+func (l *lowerer) returned(s *ast.ReturnStmt) ast.Stmt {
+	rs := l.results()
+	if len(s.Results) < 2 || rs[0].Name() == "" {
+		return nil
+	}
+	set := &ast.AssignStmt{Tok: token.DEFINE, TokPos: s.Return}
+	out := &ast.ReturnStmt{Return: s.Return}
+	for i, e := range s.Results {
+		x := l.expr(e)
+		if tv := l.info.Types[e]; tv.Value == nil && !tv.IsNil() {
+			id := func() *ast.Ident { return &ast.Ident{Name: "r" + mark + strconv.Itoa(i), NamePos: e.Pos()} }
+			set.Lhs, set.Rhs = append(set.Lhs, id()), append(set.Rhs, x)
+			x = id()
+		}
+		out.Results = append(out.Results, x)
+	}
+	if len(set.Lhs) == 0 {
+		return out
+	}
+	return &ast.BlockStmt{Lbrace: s.Return, Rbrace: s.Return, List: []ast.Stmt{set, out}}
 }
 
 // declared lowers a method's declaration.
@@ -580,8 +824,6 @@ func (l *lowerer) function(n ast.Node, t types.Type) ast.Node {
 		sig = types.NewSignatureType(nil, nil, nil, nil, nil, false)
 	}
 	l.funcs = append(l.funcs, sig)
-	outer := l.outer
-	l.outer = map[string]bool{}
 	c := l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
 	switch c := c.(type) {
 	case *ast.FuncDecl:
@@ -590,7 +832,7 @@ func (l *lowerer) function(n ast.Node, t types.Type) ast.Node {
 	case *ast.FuncLit:
 		l.nameParams(c.Type.Params)
 	}
-	l.funcs, l.outer = l.funcs[:len(l.funcs)-1], outer
+	l.funcs = l.funcs[:len(l.funcs)-1]
 	return c
 }
 
@@ -728,9 +970,31 @@ func (l *lowerer) rewritten(e ast.Expr) ast.Expr {
 		}
 	case *ast.CompositeLit:
 		return l.composite(e)
+	case *ast.IndexExpr:
+		// A key that is nil, with its type.
+		if m, ok := l.concrete(info.Types[e.X].Type).Underlying().(*types.Map); ok && info.Types[e.Index].IsNil() {
+			pos := e.Index.Pos()
+			return &ast.IndexExpr{X: l.expr(e.X), Lbrack: e.Lbrack, Rbrack: e.Rbrack, Index: &ast.CallExpr{Fun: setPositions(l.typeOf(m.Key()), pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{&ast.Ident{Name: "nil", NamePos: pos}}}}
+		}
+	case *ast.BinaryExpr:
+		// The interpreter needs the type of a constant that is shifted.
+		if tv := info.Types[e.X]; (e.Op == token.SHL || e.Op == token.SHR) && tv.Value != nil {
+			x := l.expr(e.X)
+			if _, ok := x.(*ast.CallExpr); !ok {
+				x = &ast.CallExpr{Fun: setPositions(l.typeOf(info.Types[e].Type), e.Pos()), Lparen: e.Pos(), Rparen: e.Pos(), Args: []ast.Expr{x}}
+			}
+			return &ast.BinaryExpr{X: x, OpPos: e.OpPos, Op: e.Op, Y: l.expr(e.Y)}
+		}
+		if e.Op == token.EQL || e.Op == token.NEQ {
+			return l.comparison(e)
+		}
 	case *ast.CallExpr:
+		l.called[ast.Unparen(e.Fun)] = true
 		if b := l.builtin(e); b != nil {
 			return b
+		}
+		if n := len(e.Args); e.Ellipsis.IsValid() && info.Types[e.Args[n-1]].IsNil() {
+			return l.nilVariadic(e)
 		}
 		if l.starts(e) {
 			guarded := &ast.CallExpr{Fun: l.internal("Guard", e.Args[0].Pos()), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(e.Args[0])}}
@@ -781,7 +1045,7 @@ func (l *lowerer) composite(e *ast.CompositeLit) ast.Expr {
 		c.Elts = append(c.Elts, l.expr(x))
 	}
 	t := l.concrete(l.info.Types[e].Type)
-	p, pointer := types.Unalias(t).(*types.Pointer)
+	p, pointer := t.Underlying().(*types.Pointer)
 	if e.Type == nil && pointer {
 		t = p.Elem()
 	}
@@ -821,18 +1085,18 @@ func (l *lowerer) builtin(e *ast.CallExpr) ast.Expr {
 		return nil
 	}
 	switch b.Name() {
+	case "clear":
+		return &ast.CallExpr{Fun: l.internal("Clear", e.Pos()), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(e.Args[0])}}
 	case "new":
 		if l.info.Types[e.Args[0]].IsType() {
 			return nil
 		}
+		t := l.concrete(l.info.Types[e].Type).(*types.Pointer).Elem()
 		lit := mustParse("package p; var f = func(v T) *T { return &v }").Decls[0].(*ast.GenDecl).Specs[0].(*ast.ValueSpec).Values[0].(*ast.FuncLit)
 		setPositions(ast.Expr(lit), e.Pos())
-		t := l.concrete(l.info.Types[e].Type).(*types.Pointer).Elem()
 		lit.Type.Params.List[0].Type = setPositions(l.typeOf(t), e.Pos())
-		lit.Type.Results.List[0].Type.(*ast.StarExpr).X = setPositions(l.typeOf(t), e.Pos())
+		lit.Type.Results.List[0].Type = &ast.StarExpr{Star: e.Pos(), X: setPositions(l.typeOf(t), e.Pos())}
 		return &ast.CallExpr{Fun: lit, Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(e.Args[0])}}
-	case "clear":
-		return &ast.CallExpr{Fun: l.internal("Clear", e.Pos()), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(e.Args[0])}}
 	case "min", "max":
 		op := "<"
 		if b.Name() == "max" {
@@ -905,15 +1169,22 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 			return setPositions(l.typeOf(t.Type()), id.NamePos)
 		}
 	}
+	if _, ok := o.(*types.Label); ok {
+		return labelOf(id)
+	}
 	if d := l.u.named[o]; d != nil && d.kind != methodKind {
 		l.use(l.u.real(d))
-		return &ast.Ident{Name: l.u.real(d).run, NamePos: id.NamePos}
+		x := &ast.Ident{Name: l.u.real(d).run, NamePos: id.NamePos}
+		if d.kind == funcKind && l.info.Uses[id] != nil {
+			return l.funcValue(id, x, o.Type())
+		}
+		return x
 	}
 	if f, ok := o.(*types.Func); ok && f.Signature().Recv() == nil && f.Pkg() != l.u.pkg {
 		// A helper of a generic package.
 		if _, ok := l.bodyOf(f); ok {
 			if name, ok := l.instance(f, nil); ok {
-				return &ast.Ident{Name: name, NamePos: id.NamePos}
+				return l.funcValue(id, &ast.Ident{Name: name, NamePos: id.NamePos}, f.Type())
 			}
 		}
 	}
@@ -961,6 +1232,57 @@ func (l *lowerer) localName(name string, o types.Object) string {
 		return name + mark
 	}
 	return name
+}
+
+// comparison gives two operands of different types that compare the type of one. It is
+// nil where the interpreter does as well.
+func (l *lowerer) comparison(e *ast.BinaryExpr) ast.Expr {
+	x, y := l.info.Types[e.X], l.info.Types[e.Y]
+	if x.IsNil() || y.IsNil() || x.Value != nil || y.Value != nil {
+		return nil
+	}
+	from, to := l.concrete(x.Type), l.concrete(y.Type)
+	if types.Identical(from, to) || types.IsInterface(from) || types.IsInterface(to) {
+		return nil
+	}
+	c := &ast.BinaryExpr{X: l.expr(e.X), OpPos: e.OpPos, Op: e.Op, Y: l.expr(e.Y)}
+	as := func(t types.Type, x ast.Expr, pos token.Pos) ast.Expr {
+		return &ast.CallExpr{Fun: setPositions(l.typeOf(t), pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{x}}
+	}
+	switch {
+	case types.AssignableTo(from, to):
+		c.X = as(to, c.X, e.X.Pos())
+	case types.AssignableTo(to, from):
+		c.Y = as(from, c.Y, e.Y.Pos())
+	default:
+		return nil
+	}
+	return c
+}
+
+// funcValue is x, the name of a declared function of type t, for e: a value of that type
+// unless it is called, so that it goes wherever one goes.
+func (l *lowerer) funcValue(e ast.Expr, x ast.Expr, t types.Type) ast.Expr {
+	if l.called[e] {
+		return x
+	}
+	pos := e.Pos()
+	return &ast.CallExpr{Fun: setPositions(ast.Expr(l.signature(l.concrete(t).(*types.Signature))), pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{x}}
+}
+
+// nilVariadic gives the nil of f(nil...) its type.
+func (l *lowerer) nilVariadic(e *ast.CallExpr) ast.Expr {
+	n := len(e.Args) - 1
+	pos := e.Args[n].Pos()
+	typed := &ast.CallExpr{Fun: setPositions(l.typeOf(l.info.Types[e.Args[n]].Type), pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{ast.NewIdent("nil")}}
+	if sig, ok := l.concrete(l.info.Types[e.Fun].Type).Underlying().(*types.Signature); ok {
+		typed.Fun = setPositions(l.typeOf(sig.Params().At(n).Type()), pos)
+	}
+	c := *e
+	c.Args = append(slices.Clone(e.Args[:n]), typed)
+	l.finish(typed)
+	l.info.Types[typed] = types.TypeAndValue{Type: l.info.Types[e.Args[n]].Type}
+	return l.expr(&c)
 }
 
 // constant writes a constant expression's value with its type, or gives nil where

@@ -5,6 +5,8 @@ import (
 	"go/token"
 	"go/types"
 	"strconv"
+
+	"deltafin/internal/third_party/yaegi/interp"
 )
 
 // Methods of cells are functions of the interpreter, which take their receiver
@@ -256,7 +258,17 @@ func (l *lowerer) methodValue(s methodSelection, pos token.Pos) ast.Expr {
 			Results: &ast.FieldList{List: []*ast.Field{{Type: setPositions(ast.Expr(l.signature(sig)), pos)}}}},
 		Body: &ast.BlockStmt{Lbrace: pos, Rbrace: pos, List: []ast.Stmt{&ast.ReturnStmt{Return: pos, Results: []ast.Expr{inner}}}},
 	}
+	if types.IsInterface(of) {
+		nilCheck := &ast.IfStmt{If: pos, Cond: &ast.BinaryExpr{X: x(), OpPos: pos, Op: token.EQL, Y: &ast.Ident{Name: "nil", NamePos: pos}},
+			Body: &ast.BlockStmt{Lbrace: pos, Rbrace: pos, List: []ast.Stmt{&ast.ExprStmt{X: &ast.CallExpr{Fun: l.internal("NilReceiver", pos), Lparen: pos, Rparen: pos}}}}}
+		outer.Body.List = append([]ast.Stmt{nilCheck}, outer.Body.List...)
+	}
 	return &ast.CallExpr{Fun: outer, Lparen: pos, Rparen: pos, Args: []ast.Expr{recv}}
+}
+
+// nilReceiver is what lowered code calls for a method value of a nil interface.
+func nilReceiver() {
+	panic(interp.RuntimeError("runtime error: invalid memory address or nil pointer dereference"))
 }
 
 // methodExpr is a function that takes the receiver first, T.M.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -53,7 +54,7 @@ func (p *stdinPipe) waitedFor() bool {
 		return false
 	}
 	const reading = 1 << 1
-	state := **(**uint64)(unsafe.Pointer(p.r))
+	state := atomic.LoadUint64(*(**uint64)(unsafe.Pointer(p.r)))
 	return state&reading != 0 && p.size() == 0
 }
 
@@ -88,13 +89,16 @@ func (p *stdinPipe) write(ctx context.Context, b []byte) {
 	}
 }
 
-// wake ends the reads that wait, with an error.
+// wake ends the reads that wait, with an error. It gives up on what goes on reading.
 func (p *stdinPipe) wake() {
-	for p.waitedFor() {
-		p.r.SetReadDeadline(time.Now())
+	p.mu.Lock()
+	r := p.r
+	p.mu.Unlock()
+	for n := 0; n < 100 && p.waitedFor(); n++ {
+		r.SetReadDeadline(time.Now())
 		time.Sleep(time.Millisecond)
 	}
-	p.r.SetReadDeadline(time.Time{})
+	r.SetReadDeadline(time.Time{})
 }
 
 // finish ends the pipe for what reads it, and makes os.Stdin another.

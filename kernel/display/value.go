@@ -100,7 +100,8 @@ type node struct {
 	typed  bool    // its place doesn't tell its type
 	keys   []*node // of a map; of a struct, scalars
 	items  []*node
-	length int // elements in all
+	hidden bool // a field that isn't exported, of another package's struct that has others
+	length int  // elements in all
 	dump   bool
 }
 
@@ -319,6 +320,7 @@ func (f *formatter) composite(v reflect.Value, depth int) *node {
 			n.keys = append(n.keys, scalar(t.Field(i).Name))
 			item := f.field(v, i, depth+1)
 			item.typed = true
+			item.hidden = !t.Field(i).IsExported() && t.Field(i).PkgPath != "main" && shows(t)
 			n.items = append(n.items, item)
 		}
 	case reflect.Slice, reflect.Array:
@@ -365,6 +367,16 @@ func (f *formatter) field(v reflect.Value, i, depth int) *node {
 		}
 	}
 	return n
+}
+
+// shows says whether a struct has exported fields.
+func shows(t reflect.Type) bool {
+	for i := range t.NumField() {
+		if t.Field(i).IsExported() {
+			return true
+		}
+	}
+	return false
 }
 
 // shown is how many of length elements are shown: a few more than elements says rather
@@ -575,10 +587,13 @@ func inline(n *node, width int) string {
 	var b strings.Builder
 	b.WriteString(n.head())
 	b.WriteByte('{')
+	between := ""
 	for i, item := range n.items {
-		if i > 0 {
-			b.WriteString(", ")
+		if item.hidden {
+			continue
 		}
+		b.WriteString(between)
+		between = ", "
 		if n.keys != nil {
 			k := inline(n.keys[i], width)
 			if k == "" {
@@ -660,7 +675,12 @@ func (w *nested) write(n *node, depth, used int) {
 		w.b.WriteByte('}')
 		return
 	}
+	hidden := 0
 	for i, item := range n.items {
+		if item.hidden {
+			hidden++
+			continue
+		}
 		w.b.WriteByte('\n')
 		w.pad(depth + 1)
 		used := 0
@@ -676,6 +696,10 @@ func (w *nested) write(n *node, depth, used int) {
 		w.b.WriteByte(',')
 	}
 	w.b.WriteByte('\n')
+	if hidden > 0 {
+		w.pad(depth + 1)
+		fmt.Fprintf(&w.b, "… %d unexported\n", hidden)
+	}
 	w.more(n, depth+1)
 	w.pad(depth)
 	w.b.WriteByte('}')

@@ -6,6 +6,7 @@ import (
 	"image"
 	"math"
 	"math/big"
+	"net/http"
 	"reflect"
 	"regexp"
 	"strings"
@@ -129,6 +130,7 @@ func TestFormatTrims(t *testing.T) {
 		{loop, []string{"map[self:map[string]any(as above)]"}},
 		{list, []string{"[[]any(as above)]"}},
 		{deep, []string{"{…}"}},
+		{&http.Server{Addr: strings.Repeat("x", 90)}, []string{"&http.Server{\n    Addr: \"xxx", "    Handler: nil,\n", " unexported\n}"}},
 		{[]*server{{"a", 1, nil}, nil}, []string{"[&{Host:a Port:1 Tags:[]} <nil>]"}},
 		{make([][][][][][]int, 5), []string{"[[] [] [] [] []]"}},
 	} {

@@ -98,7 +98,7 @@ func (q *queue) Wait() error { return q.ctx.Err() }
 func (q *queue) Reset(ctx context.Context) { q.ctx, q.cancelled = ctx, ctx.Done() }
 
 // small is the number of multiply-adds under which waking a thread costs more than it saves.
-const small = 16 << 10
+const small = 96 << 10
 
 // run computes t's parts, together about cost multiply-adds, on the device's threads,
 // and returns when all have ended or the context has.

@@ -92,7 +92,7 @@ DATA everyFourth<>+60(SB)/4, $0x0000000c
 GLOBL everyFourth<>(SB), RODATA|NOPTR, $64
 
 // func bf16RowsAVX2(y *float32, w *byte, stride int, x *float32, n int, rows int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·bf16RowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -116,14 +116,15 @@ bf16RowsAVX24Rows:
 	ADDQ   DX, DI
 	MOVQ   x+24(FP), R8
 	MOVQ   n+32(FP), R9
+	CMPQ   R9, $0x00
+	JE     bf16RowsAVX24ColumnsDone
 
-bf16RowsAVX24Columns:
-	CMPQ        R9, $0x00
-	JE          bf16RowsAVX24ColumnsDone
+bf16RowsAVX24ColumnsAgain:
 	VMOVUPS     (R8), Y9
 	VMOVUPS     64(R8), Y10
 	VMOVUPS     32(R8), Y11
 	VMOVUPS     96(R8), Y12
+	PREFETCHT0  4096(SI)
 	VMOVDQU     (SI), Y14
 	VPSLLD      $0x10, Y14, Y13
 	VPAND       Y14, Y0, Y14
@@ -134,6 +135,7 @@ bf16RowsAVX24Columns:
 	VPAND       Y14, Y0, Y14
 	VFMADD231PS Y13, Y11, Y2
 	VFMADD231PS Y14, Y12, Y2
+	PREFETCHT0  4096(SI)(DX*1)
 	VMOVDQU     (SI)(DX*1), Y14
 	VPSLLD      $0x10, Y14, Y13
 	VPAND       Y14, Y0, Y14
@@ -144,6 +146,7 @@ bf16RowsAVX24Columns:
 	VPAND       Y14, Y0, Y14
 	VFMADD231PS Y13, Y11, Y4
 	VFMADD231PS Y14, Y12, Y4
+	PREFETCHT0  4096(SI)(DX*2)
 	VMOVDQU     (SI)(DX*2), Y14
 	VPSLLD      $0x10, Y14, Y13
 	VPAND       Y14, Y0, Y14
@@ -154,6 +157,7 @@ bf16RowsAVX24Columns:
 	VPAND       Y14, Y0, Y14
 	VFMADD231PS Y13, Y11, Y6
 	VFMADD231PS Y14, Y12, Y6
+	PREFETCHT0  4096(DI)
 	VMOVDQU     (DI), Y14
 	VPSLLD      $0x10, Y14, Y13
 	VPAND       Y14, Y0, Y14
@@ -168,7 +172,7 @@ bf16RowsAVX24Columns:
 	ADDQ        $0x40, DI
 	ADDQ        $0x80, R8
 	SUBQ        $0x20, R9
-	JMP         bf16RowsAVX24Columns
+	JNE         bf16RowsAVX24ColumnsAgain
 
 bf16RowsAVX24ColumnsDone:
 	VADDPS       Y2, Y1, Y1
@@ -200,37 +204,38 @@ bf16RowsAVX24RowsDone:
 	RET
 
 // func bf16WidenAVX2(y *float32, w *byte, n int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·bf16WidenAVX2(SB), NOSPLIT, $0-24
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         n+16(FP), DX
 	VBROADCASTSS topHalf<>+0(SB), Y0
+	CMPQ         DX, $0x00
+	JE           bf16WidenAVX2LoopDone
 
-bf16WidenAVX2Loop:
-	CMPQ    DX, $0x00
-	JE      bf16WidenAVX2LoopDone
-	VMOVDQU (CX), Y2
-	VPSLLD  $0x10, Y2, Y1
-	VPAND   Y2, Y0, Y2
-	VMOVUPS Y1, (AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVDQU 32(CX), Y2
-	VPSLLD  $0x10, Y2, Y1
-	VPAND   Y2, Y0, Y2
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 96(AX)
-	ADDQ    $0x40, CX
-	ADDQ    $0x80, AX
-	SUBQ    $0x20, DX
-	JMP     bf16WidenAVX2Loop
+bf16WidenAVX2LoopAgain:
+	PREFETCHT1 1536(CX)
+	VMOVDQU    (CX), Y2
+	VPSLLD     $0x10, Y2, Y1
+	VPAND      Y2, Y0, Y2
+	VMOVUPS    Y1, (AX)
+	VMOVUPS    Y2, 64(AX)
+	VMOVDQU    32(CX), Y2
+	VPSLLD     $0x10, Y2, Y1
+	VPAND      Y2, Y0, Y2
+	VMOVUPS    Y1, 32(AX)
+	VMOVUPS    Y2, 96(AX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x80, AX
+	SUBQ       $0x20, DX
+	JNE        bf16WidenAVX2LoopAgain
 
 bf16WidenAVX2LoopDone:
 	VZEROUPPER
 	RET
 
 // func bf12RowsAVX2(y *float32, acc *float32, w *byte, stride int, exponents *byte, x *float32, n int, rows int, flags int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·bf12RowsAVX2(SB), NOSPLIT, $0-72
 	MOVQ         y+0(FP), AX
 	MOVQ         w+16(FP), CX
@@ -270,10 +275,11 @@ bf12RowsAVX24Start:
 	ADDQ DX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+48(FP), R10
+	CMPQ R10, $0x00
+	JE   bf12RowsAVX24ColumnsDone
 
-bf12RowsAVX24Columns:
-	CMPQ        R10, $0x00
-	JE          bf12RowsAVX24ColumnsDone
+bf12RowsAVX24ColumnsAgain:
+	PREFETCHT0  4096(DI)
 	VMOVDQU     32(DI), X11
 	VPSRLW      $0x04, X11, X12
 	VPAND       X2, X11, X11
@@ -310,6 +316,7 @@ bf12RowsAVX24Columns:
 	VPOR        Y12, Y11, Y11
 	VFMADD231PS 32(R9), Y13, Y4
 	VFMADD231PS 96(R9), Y11, Y4
+	PREFETCHT0  4096(DI)(DX*1)
 	VMOVDQU     32(DI)(DX*1), X11
 	VPSRLW      $0x04, X11, X12
 	VPAND       X2, X11, X11
@@ -346,6 +353,7 @@ bf12RowsAVX24Columns:
 	VPOR        Y12, Y11, Y11
 	VFMADD231PS 32(R9), Y13, Y6
 	VFMADD231PS 96(R9), Y11, Y6
+	PREFETCHT0  4096(DI)(DX*2)
 	VMOVDQU     32(DI)(DX*2), X11
 	VPSRLW      $0x04, X11, X12
 	VPAND       X2, X11, X11
@@ -382,6 +390,7 @@ bf12RowsAVX24Columns:
 	VPOR        Y12, Y11, Y11
 	VFMADD231PS 32(R9), Y13, Y8
 	VFMADD231PS 96(R9), Y11, Y8
+	PREFETCHT0  4096(R8)
 	VMOVDQU     32(R8), X11
 	VPSRLW      $0x04, X11, X12
 	VPAND       X2, X11, X11
@@ -422,7 +431,7 @@ bf12RowsAVX24Columns:
 	ADDQ        $0x30, R8
 	ADDQ        $0x80, R9
 	SUBQ        $0x20, R10
-	JMP         bf12RowsAVX24Columns
+	JNE         bf12RowsAVX24ColumnsAgain
 
 bf12RowsAVX24ColumnsDone:
 	TESTQ   $0x00000002, flags+64(FP)
@@ -468,7 +477,7 @@ bf12RowsAVX2Return:
 	RET
 
 // func bf12WidenAVX2(y *float32, w *byte, s *byte, n int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·bf12WidenAVX2(SB), NOSPLIT, $0-32
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -477,57 +486,58 @@ TEXT ·bf12WidenAVX2(SB), NOSPLIT, $0-32
 	VBROADCASTSS signMantissa<>+0(SB), Y0
 	VMOVDQU      (BX), X1
 	VMOVDQU      nibbles<>+0(SB), X2
+	CMPQ         DX, $0x00
+	JE           bf12WidenAVX2LoopDone
 
-bf12WidenAVX2Loop:
-	CMPQ      DX, $0x00
-	JE        bf12WidenAVX2LoopDone
-	VMOVDQU   32(CX), X3
-	VPSRLW    $0x04, X3, X4
-	VPAND     X2, X3, X3
-	VPAND     X2, X4, X4
-	VPSHUFB   X3, X1, X3
-	VPSHUFB   X4, X1, X4
-	VPMOVSXBD (CX), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VPAND     Y0, Y5, Y5
-	VPMOVZXBD X3, Y6
-	VPSLLD    $0x17, Y6, Y6
-	VPOR      Y6, Y5, Y5
-	VPMOVSXBD 16(CX), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VPAND     Y0, Y6, Y6
-	VPMOVZXBD X4, Y7
-	VPSLLD    $0x17, Y7, Y7
-	VPOR      Y7, Y6, Y6
-	VMOVUPS   Y5, (AX)
-	VMOVUPS   Y6, 64(AX)
-	VPSRLDQ   $0x08, X3, X3
-	VPSRLDQ   $0x08, X4, X4
-	VPMOVSXBD 8(CX), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VPAND     Y0, Y5, Y5
-	VPMOVZXBD X3, Y3
-	VPSLLD    $0x17, Y3, Y3
-	VPOR      Y3, Y5, Y5
-	VPMOVSXBD 24(CX), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPAND     Y0, Y3, Y3
-	VPMOVZXBD X4, Y4
-	VPSLLD    $0x17, Y4, Y4
-	VPOR      Y4, Y3, Y3
-	VMOVUPS   Y5, 32(AX)
-	VMOVUPS   Y3, 96(AX)
-	ADDQ      $0x30, CX
-	ADDQ      $0x80, AX
-	SUBQ      $0x20, DX
-	JMP       bf12WidenAVX2Loop
+bf12WidenAVX2LoopAgain:
+	PREFETCHT1 1152(CX)
+	VMOVDQU    32(CX), X3
+	VPSRLW     $0x04, X3, X4
+	VPAND      X2, X3, X3
+	VPAND      X2, X4, X4
+	VPSHUFB    X3, X1, X3
+	VPSHUFB    X4, X1, X4
+	VPMOVSXBD  (CX), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VPAND      Y0, Y5, Y5
+	VPMOVZXBD  X3, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VPOR       Y6, Y5, Y5
+	VPMOVSXBD  16(CX), Y6
+	VPSLLD     $0x10, Y6, Y6
+	VPAND      Y0, Y6, Y6
+	VPMOVZXBD  X4, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VPOR       Y7, Y6, Y6
+	VMOVUPS    Y5, (AX)
+	VMOVUPS    Y6, 64(AX)
+	VPSRLDQ    $0x08, X3, X3
+	VPSRLDQ    $0x08, X4, X4
+	VPMOVSXBD  8(CX), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VPAND      Y0, Y5, Y5
+	VPMOVZXBD  X3, Y3
+	VPSLLD     $0x17, Y3, Y3
+	VPOR       Y3, Y5, Y5
+	VPMOVSXBD  24(CX), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPAND      Y0, Y3, Y3
+	VPMOVZXBD  X4, Y4
+	VPSLLD     $0x17, Y4, Y4
+	VPOR       Y4, Y3, Y3
+	VMOVUPS    Y5, 32(AX)
+	VMOVUPS    Y3, 96(AX)
+	ADDQ       $0x30, CX
+	ADDQ       $0x80, AX
+	SUBQ       $0x20, DX
+	JNE        bf12WidenAVX2LoopAgain
 
 bf12WidenAVX2LoopDone:
 	VZEROUPPER
 	RET
 
 // func mx4RowsAVX2(y *float32, w *byte, stride int, s *byte, scaleStride int, x *float32, n int, rows int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·mx4RowsAVX2(SB), NOSPLIT, $8-64
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -557,10 +567,11 @@ mx4RowsAVX24Rows:
 	ADDQ   DI, R11
 	MOVQ   x+40(FP), R12
 	MOVQ   n+48(FP), R13
+	CMPQ   R13, $0x00
+	JE     mx4RowsAVX24ColumnsDone
 
-mx4RowsAVX24Columns:
-	CMPQ         R13, $0x00
-	JE           mx4RowsAVX24ColumnsDone
+mx4RowsAVX24ColumnsAgain:
+	PREFETCHT0   1024(R8)
 	MOVBLZX      (R10), R14
 	LEAL         -1(R14), R15
 	SHRL         $0x1f, R15
@@ -597,6 +608,7 @@ mx4RowsAVX24Columns:
 	VPOR         Y11, Y10, Y10
 	VFMADD231PS  32(R12), Y13, Y3
 	VFMADD231PS  96(R12), Y10, Y3
+	PREFETCHT0   1024(R8)(DX*1)
 	MOVBLZX      (R10)(DI*1), R14
 	LEAL         -1(R14), R15
 	SHRL         $0x1f, R15
@@ -633,6 +645,7 @@ mx4RowsAVX24Columns:
 	VPOR         Y11, Y10, Y10
 	VFMADD231PS  32(R12), Y13, Y5
 	VFMADD231PS  96(R12), Y10, Y5
+	PREFETCHT0   1024(R8)(DX*2)
 	MOVBLZX      (R10)(DI*2), R14
 	LEAL         -1(R14), R15
 	SHRL         $0x1f, R15
@@ -669,6 +682,7 @@ mx4RowsAVX24Columns:
 	VPOR         Y11, Y10, Y10
 	VFMADD231PS  32(R12), Y13, Y7
 	VFMADD231PS  96(R12), Y10, Y7
+	PREFETCHT0   1024(R9)
 	MOVBLZX      (R11), R14
 	LEAL         -1(R14), R15
 	SHRL         $0x1f, R15
@@ -711,7 +725,7 @@ mx4RowsAVX24Columns:
 	ADDQ         $0x01, R11
 	ADDQ         $0x80, R12
 	SUBQ         $0x20, R13
-	JMP          mx4RowsAVX24Columns
+	JNE          mx4RowsAVX24ColumnsAgain
 
 mx4RowsAVX24ColumnsDone:
 	VADDPS       Y3, Y2, Y2
@@ -744,7 +758,7 @@ mx4RowsAVX24RowsDone:
 	RET
 
 // func mx4WidenAVX2(y *float32, w *byte, s *byte, n int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·mx4WidenAVX2(SB), NOSPLIT, $0-32
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -752,10 +766,11 @@ TEXT ·mx4WidenAVX2(SB), NOSPLIT, $0-32
 	MOVQ         s+16(FP), BX
 	VMOVUPS      e2m1<>+0(SB), Y0
 	VBROADCASTSS sign<>+0(SB), Y1
-
-mx4WidenAVX2Loop:
 	CMPQ         DX, $0x00
 	JE           mx4WidenAVX2LoopDone
+
+mx4WidenAVX2LoopAgain:
+	PREFETCHT1   384(CX)
 	MOVBLZX      (BX), SI
 	LEAL         -1(SI), DI
 	SHRL         $0x1f, DI
@@ -796,7 +811,7 @@ mx4WidenAVX2Loop:
 	INCQ         BX
 	ADDQ         $0x80, AX
 	SUBQ         $0x20, DX
-	JMP          mx4WidenAVX2Loop
+	JNE          mx4WidenAVX2LoopAgain
 
 mx4WidenAVX2LoopDone:
 	VZEROUPPER
@@ -832,10 +847,10 @@ TEXT ·unzipAVX2(SB), NOSPLIT, $0-24
 	MOVQ y+0(FP), AX
 	MOVQ x+8(FP), CX
 	MOVQ n+16(FP), DX
+	CMPQ DX, $0x00
+	JE   unzipAVX2LoopDone
 
-unzipAVX2Loop:
-	CMPQ    DX, $0x00
-	JE      unzipAVX2LoopDone
+unzipAVX2LoopAgain:
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
 	VSHUFPS $0x88, Y1, Y0, Y2
@@ -855,7 +870,7 @@ unzipAVX2Loop:
 	ADDQ    $0x80, CX
 	ADDQ    $0x80, AX
 	SUBQ    $0x20, DX
-	JMP     unzipAVX2Loop
+	JNE     unzipAVX2LoopAgain
 
 unzipAVX2LoopDone:
 	VZEROUPPER
@@ -869,10 +884,10 @@ TEXT ·tile1AVX2(SB), NOSPLIT, $0-80
 	MOVQ acc+16(FP), CX
 	MOVQ wStride+32(FP), DX
 	MOVQ xStride+48(FP), BX
+	CMPQ groups+64(FP), $0x00
+	JE   tile1AVX2GroupsDone
 
-tile1AVX2Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile1AVX2GroupsDone
+tile1AVX2GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile1AVX20Continue
 	VXORPS Y0, Y0, Y0
@@ -893,10 +908,10 @@ tile1AVX20Start:
 	ADDQ DX, SI
 	MOVQ x+40(FP), DI
 	MOVQ n+56(FP), R8
+	CMPQ R8, $0x00
+	JE   tile1AVX20ColumnsDone
 
-tile1AVX20Columns:
-	CMPQ        R8, $0x00
-	JE          tile1AVX20ColumnsDone
+tile1AVX20ColumnsAgain:
 	VMOVUPS     (DI), Y4
 	VMOVUPS     (BX), Y5
 	VFMADD231PS Y5, Y4, Y0
@@ -910,7 +925,7 @@ tile1AVX20Columns:
 	ADDQ        $0x40, SI
 	ADDQ        $0x40, DI
 	SUBQ        $0x10, R8
-	JMP         tile1AVX20Columns
+	JNE         tile1AVX20ColumnsAgain
 
 tile1AVX20ColumnsDone:
 	VMOVUPS Y0, (CX)
@@ -937,10 +952,10 @@ tile1AVX21Start:
 	ADDQ DX, SI
 	MOVQ x+40(FP), DI
 	MOVQ n+56(FP), R8
+	CMPQ R8, $0x00
+	JE   tile1AVX21ColumnsDone
 
-tile1AVX21Columns:
-	CMPQ        R8, $0x00
-	JE          tile1AVX21ColumnsDone
+tile1AVX21ColumnsAgain:
 	VMOVUPS     32(DI), Y4
 	VMOVUPS     32(BX), Y5
 	VFMADD231PS Y5, Y4, Y0
@@ -954,7 +969,7 @@ tile1AVX21Columns:
 	ADDQ        $0x40, SI
 	ADDQ        $0x40, DI
 	SUBQ        $0x10, R8
-	JMP         tile1AVX21Columns
+	JNE         tile1AVX21ColumnsAgain
 
 tile1AVX21ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -998,7 +1013,7 @@ tile1AVX2Next:
 
 tile1AVX2Same:
 	DECQ groups+64(FP)
-	JMP  tile1AVX2Groups
+	JNE  tile1AVX2GroupsAgain
 
 tile1AVX2GroupsDone:
 	VZEROUPPER
@@ -1023,10 +1038,10 @@ mix1AVX232Width:
 	MOVQ    p+16(FP), BX
 	MOVQ    CX, SI
 	MOVQ    n+48(FP), DI
+	CMPQ    DI, $0x00
+	JE      mix1AVX232RowsDone
 
-mix1AVX232Rows:
-	CMPQ         DI, $0x00
-	JE           mix1AVX232RowsDone
+mix1AVX232RowsAgain:
 	VBROADCASTSS (BX), Y4
 	VMOVUPS      (SI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -1039,7 +1054,7 @@ mix1AVX232Rows:
 	ADDQ         $0x04, BX
 	ADDQ         DX, SI
 	DECQ         DI
-	JMP          mix1AVX232Rows
+	JNE          mix1AVX232RowsAgain
 
 mix1AVX232RowsDone:
 	VMOVUPS Y0, (AX)
@@ -1060,10 +1075,10 @@ mix1AVX216Width:
 	MOVQ    p+16(FP), BX
 	MOVQ    CX, SI
 	MOVQ    n+48(FP), DI
+	CMPQ    DI, $0x00
+	JE      mix1AVX216RowsDone
 
-mix1AVX216Rows:
-	CMPQ         DI, $0x00
-	JE           mix1AVX216RowsDone
+mix1AVX216RowsAgain:
 	VBROADCASTSS (BX), Y2
 	VMOVUPS      (SI), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -1072,7 +1087,7 @@ mix1AVX216Rows:
 	ADDQ         $0x04, BX
 	ADDQ         DX, SI
 	DECQ         DI
-	JMP          mix1AVX216Rows
+	JNE          mix1AVX216RowsAgain
 
 mix1AVX216RowsDone:
 	VMOVUPS Y0, (AX)
@@ -1094,10 +1109,10 @@ TEXT ·tile2AVX2(SB), NOSPLIT, $0-80
 	MOVQ acc+16(FP), DX
 	MOVQ wStride+32(FP), BX
 	MOVQ xStride+48(FP), SI
+	CMPQ groups+64(FP), $0x00
+	JE   tile2AVX2GroupsDone
 
-tile2AVX2Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile2AVX2GroupsDone
+tile2AVX2GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile2AVX20Continue
 	VXORPS Y0, Y0, Y0
@@ -1126,10 +1141,10 @@ tile2AVX20Start:
 	ADDQ BX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+56(FP), R10
+	CMPQ R10, $0x00
+	JE   tile2AVX20ColumnsDone
 
-tile2AVX20Columns:
-	CMPQ        R10, $0x00
-	JE          tile2AVX20ColumnsDone
+tile2AVX20ColumnsAgain:
 	VMOVUPS     (R9), Y8
 	VMOVUPS     (R9)(SI*1), Y9
 	VMOVUPS     (DI), Y10
@@ -1148,7 +1163,7 @@ tile2AVX20Columns:
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
 	SUBQ        $0x10, R10
-	JMP         tile2AVX20Columns
+	JNE         tile2AVX20ColumnsAgain
 
 tile2AVX20ColumnsDone:
 	VMOVUPS Y0, (DX)
@@ -1187,10 +1202,10 @@ tile2AVX21Start:
 	ADDQ BX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+56(FP), R10
+	CMPQ R10, $0x00
+	JE   tile2AVX21ColumnsDone
 
-tile2AVX21Columns:
-	CMPQ        R10, $0x00
-	JE          tile2AVX21ColumnsDone
+tile2AVX21ColumnsAgain:
 	VMOVUPS     32(R9), Y8
 	VMOVUPS     32(R9)(SI*1), Y9
 	VMOVUPS     32(DI), Y10
@@ -1209,7 +1224,7 @@ tile2AVX21Columns:
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
 	SUBQ        $0x10, R10
-	JMP         tile2AVX21Columns
+	JNE         tile2AVX21ColumnsAgain
 
 tile2AVX21ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -1277,7 +1292,7 @@ tile2AVX2Next:
 
 tile2AVX2Same:
 	DECQ groups+64(FP)
-	JMP  tile2AVX2Groups
+	JNE  tile2AVX2GroupsAgain
 
 tile2AVX2GroupsDone:
 	VZEROUPPER
@@ -1306,10 +1321,10 @@ mix2AVX232Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix2AVX232RowsDone
 
-mix2AVX232Rows:
-	CMPQ         R9, $0x00
-	JE           mix2AVX232RowsDone
+mix2AVX232RowsAgain:
 	VBROADCASTSS (DI), Y8
 	VBROADCASTSS (DI)(DX*1), Y9
 	VMOVUPS      (R8), Y10
@@ -1327,7 +1342,7 @@ mix2AVX232Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix2AVX232Rows
+	JNE          mix2AVX232RowsAgain
 
 mix2AVX232RowsDone:
 	VMOVUPS Y0, (AX)
@@ -1354,10 +1369,10 @@ mix2AVX216Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix2AVX216RowsDone
 
-mix2AVX216Rows:
-	CMPQ         R9, $0x00
-	JE           mix2AVX216RowsDone
+mix2AVX216RowsAgain:
 	VBROADCASTSS (DI), Y4
 	VBROADCASTSS (DI)(DX*1), Y5
 	VMOVUPS      (R8), Y6
@@ -1369,7 +1384,7 @@ mix2AVX216Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix2AVX216Rows
+	JNE          mix2AVX216RowsAgain
 
 mix2AVX216RowsDone:
 	VMOVUPS Y0, (AX)
@@ -1393,10 +1408,10 @@ TEXT ·tile3AVX2(SB), NOSPLIT, $0-80
 	MOVQ acc+16(FP), DX
 	MOVQ wStride+32(FP), BX
 	MOVQ xStride+48(FP), SI
+	CMPQ groups+64(FP), $0x00
+	JE   tile3AVX2GroupsDone
 
-tile3AVX2Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile3AVX2GroupsDone
+tile3AVX2GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile3AVX20Continue
 	VXORPS Y0, Y0, Y0
@@ -1433,10 +1448,10 @@ tile3AVX20Start:
 	ADDQ BX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+56(FP), R10
+	CMPQ R10, $0x00
+	JE   tile3AVX20ColumnsDone
 
-tile3AVX20Columns:
-	CMPQ        R10, $0x00
-	JE          tile3AVX20ColumnsDone
+tile3AVX20ColumnsAgain:
 	VMOVUPS     (R9), Y12
 	VMOVUPS     (R9)(SI*1), Y13
 	VMOVUPS     (R9)(SI*2), Y14
@@ -1460,7 +1475,7 @@ tile3AVX20Columns:
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
 	SUBQ        $0x10, R10
-	JMP         tile3AVX20Columns
+	JNE         tile3AVX20ColumnsAgain
 
 tile3AVX20ColumnsDone:
 	VMOVUPS Y0, (DX)
@@ -1511,10 +1526,10 @@ tile3AVX21Start:
 	ADDQ BX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+56(FP), R10
+	CMPQ R10, $0x00
+	JE   tile3AVX21ColumnsDone
 
-tile3AVX21Columns:
-	CMPQ        R10, $0x00
-	JE          tile3AVX21ColumnsDone
+tile3AVX21ColumnsAgain:
 	VMOVUPS     32(R9), Y12
 	VMOVUPS     32(R9)(SI*1), Y13
 	VMOVUPS     32(R9)(SI*2), Y14
@@ -1538,7 +1553,7 @@ tile3AVX21Columns:
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
 	SUBQ        $0x10, R10
-	JMP         tile3AVX21Columns
+	JNE         tile3AVX21ColumnsAgain
 
 tile3AVX21ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -1630,7 +1645,7 @@ tile3AVX2Next:
 
 tile3AVX2Same:
 	DECQ groups+64(FP)
-	JMP  tile3AVX2Groups
+	JNE  tile3AVX2GroupsAgain
 
 tile3AVX2GroupsDone:
 	VZEROUPPER
@@ -1663,10 +1678,10 @@ mix3AVX232Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix3AVX232RowsDone
 
-mix3AVX232Rows:
-	CMPQ         R9, $0x00
-	JE           mix3AVX232RowsDone
+mix3AVX232RowsAgain:
 	VBROADCASTSS (DI), Y12
 	VBROADCASTSS (DI)(DX*1), Y13
 	VBROADCASTSS (DI)(DX*2), Y14
@@ -1689,7 +1704,7 @@ mix3AVX232Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix3AVX232Rows
+	JNE          mix3AVX232RowsAgain
 
 mix3AVX232RowsDone:
 	VMOVUPS Y0, (AX)
@@ -1722,10 +1737,10 @@ mix3AVX216Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix3AVX216RowsDone
 
-mix3AVX216Rows:
-	CMPQ         R9, $0x00
-	JE           mix3AVX216RowsDone
+mix3AVX216RowsAgain:
 	VBROADCASTSS (DI), Y6
 	VBROADCASTSS (DI)(DX*1), Y7
 	VBROADCASTSS (DI)(DX*2), Y8
@@ -1740,7 +1755,7 @@ mix3AVX216Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix3AVX216Rows
+	JNE          mix3AVX216RowsAgain
 
 mix3AVX216RowsDone:
 	VMOVUPS Y0, (AX)
@@ -1786,7 +1801,7 @@ axpyAVX2Done:
 	RET
 
 // func bf16RowsAVX512(y *float32, w *byte, stride int, x *float32, n int, rows int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·bf16RowsAVX512(SB), NOSPLIT, $0-48
 	VMOVUPS      everyFourth<>+0(SB), Z0
 	MOVQ         y+0(FP), AX
@@ -1815,40 +1830,48 @@ bf16RowsAVX5128Rows:
 	ADDQ   DX, R9
 	MOVQ   x+24(FP), R10
 	MOVQ   n+32(FP), R11
+	CMPQ   R11, $0x00
+	JE     bf16RowsAVX5128ColumnsDone
 
-bf16RowsAVX5128Columns:
-	CMPQ        R11, $0x00
-	JE          bf16RowsAVX5128ColumnsDone
+bf16RowsAVX5128ColumnsAgain:
 	VMOVUPS     (R10), Z10
 	VMOVUPS     64(R10), Z11
+	PREFETCHT0  4096(SI)
 	VPSLLD      $0x10, (SI), Z12
 	VPANDD      (SI), Z1, Z13
 	VFMADD231PS Z12, Z10, Z2
 	VFMADD231PS Z13, Z11, Z2
+	PREFETCHT0  4096(SI)(DX*1)
 	VPSLLD      $0x10, (SI)(DX*1), Z12
 	VPANDD      (SI)(DX*1), Z1, Z13
 	VFMADD231PS Z12, Z10, Z3
 	VFMADD231PS Z13, Z11, Z3
+	PREFETCHT0  4096(SI)(DX*2)
 	VPSLLD      $0x10, (SI)(DX*2), Z12
 	VPANDD      (SI)(DX*2), Z1, Z13
 	VFMADD231PS Z12, Z10, Z4
 	VFMADD231PS Z13, Z11, Z4
+	PREFETCHT0  4096(DI)
 	VPSLLD      $0x10, (DI), Z12
 	VPANDD      (DI), Z1, Z13
 	VFMADD231PS Z12, Z10, Z5
 	VFMADD231PS Z13, Z11, Z5
+	PREFETCHT0  4096(R8)
 	VPSLLD      $0x10, (R8), Z12
 	VPANDD      (R8), Z1, Z13
 	VFMADD231PS Z12, Z10, Z6
 	VFMADD231PS Z13, Z11, Z6
+	PREFETCHT0  4096(R8)(DX*1)
 	VPSLLD      $0x10, (R8)(DX*1), Z12
 	VPANDD      (R8)(DX*1), Z1, Z13
 	VFMADD231PS Z12, Z10, Z7
 	VFMADD231PS Z13, Z11, Z7
+	PREFETCHT0  4096(R8)(DX*2)
 	VPSLLD      $0x10, (R8)(DX*2), Z12
 	VPANDD      (R8)(DX*2), Z1, Z13
 	VFMADD231PS Z12, Z10, Z8
 	VFMADD231PS Z13, Z11, Z8
+	PREFETCHT0  4096(R9)
 	VPSLLD      $0x10, (R9), Z12
 	VPANDD      (R9), Z1, Z13
 	VFMADD231PS Z12, Z10, Z9
@@ -1859,7 +1882,7 @@ bf16RowsAVX5128Columns:
 	ADDQ        $0x40, R9
 	ADDQ        $0x80, R10
 	SUBQ        $0x20, R11
-	JMP         bf16RowsAVX5128Columns
+	JNE         bf16RowsAVX5128ColumnsAgain
 
 bf16RowsAVX5128ColumnsDone:
 	VSHUFF32X4 $0x44, Z3, Z2, Z10
@@ -1911,24 +1934,28 @@ bf16RowsAVX5124Rows:
 	ADDQ   DX, DI
 	MOVQ   x+24(FP), R8
 	MOVQ   n+32(FP), R9
+	CMPQ   R9, $0x00
+	JE     bf16RowsAVX5124ColumnsDone
 
-bf16RowsAVX5124Columns:
-	CMPQ        R9, $0x00
-	JE          bf16RowsAVX5124ColumnsDone
+bf16RowsAVX5124ColumnsAgain:
 	VMOVUPS     (R8), Z2
 	VMOVUPS     64(R8), Z3
+	PREFETCHT0  4096(SI)
 	VPSLLD      $0x10, (SI), Z4
 	VPANDD      (SI), Z1, Z5
 	VFMADD231PS Z4, Z2, Z14
 	VFMADD231PS Z5, Z3, Z14
+	PREFETCHT0  4096(SI)(DX*1)
 	VPSLLD      $0x10, (SI)(DX*1), Z4
 	VPANDD      (SI)(DX*1), Z1, Z5
 	VFMADD231PS Z4, Z2, Z15
 	VFMADD231PS Z5, Z3, Z15
+	PREFETCHT0  4096(SI)(DX*2)
 	VPSLLD      $0x10, (SI)(DX*2), Z4
 	VPANDD      (SI)(DX*2), Z1, Z5
 	VFMADD231PS Z4, Z2, Z16
 	VFMADD231PS Z5, Z3, Z16
+	PREFETCHT0  4096(DI)
 	VPSLLD      $0x10, (DI), Z4
 	VPANDD      (DI), Z1, Z5
 	VFMADD231PS Z4, Z2, Z17
@@ -1937,7 +1964,7 @@ bf16RowsAVX5124Columns:
 	ADDQ        $0x40, DI
 	ADDQ        $0x80, R8
 	SUBQ        $0x20, R9
-	JMP         bf16RowsAVX5124Columns
+	JNE         bf16RowsAVX5124ColumnsAgain
 
 bf16RowsAVX5124ColumnsDone:
 	VSHUFF32X4 $0x44, Z15, Z14, Z2
@@ -1965,31 +1992,32 @@ bf16RowsAVX5124RowsDone:
 	RET
 
 // func bf16WidenAVX512(y *float32, w *byte, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·bf16WidenAVX512(SB), NOSPLIT, $0-24
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         n+16(FP), DX
 	VBROADCASTSS topHalf<>+0(SB), Z0
+	CMPQ         DX, $0x00
+	JE           bf16WidenAVX512LoopDone
 
-bf16WidenAVX512Loop:
-	CMPQ    DX, $0x00
-	JE      bf16WidenAVX512LoopDone
-	VPSLLD  $0x10, (CX), Z1
-	VPANDD  (CX), Z0, Z2
-	VMOVUPS Z1, (AX)
-	VMOVUPS Z2, 64(AX)
-	ADDQ    $0x40, CX
-	ADDQ    $0x80, AX
-	SUBQ    $0x20, DX
-	JMP     bf16WidenAVX512Loop
+bf16WidenAVX512LoopAgain:
+	PREFETCHT1 1536(CX)
+	VPSLLD     $0x10, (CX), Z1
+	VPANDD     (CX), Z0, Z2
+	VMOVUPS    Z1, (AX)
+	VMOVUPS    Z2, 64(AX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x80, AX
+	SUBQ       $0x20, DX
+	JNE        bf16WidenAVX512LoopAgain
 
 bf16WidenAVX512LoopDone:
 	VZEROUPPER
 	RET
 
 // func bf12RowsAVX512(y *float32, acc *float32, w *byte, stride int, exponents *byte, x *float32, n int, rows int, flags int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·bf12RowsAVX512(SB), NOSPLIT, $0-72
 	VMOVUPS      everyFourth<>+0(SB), Z0
 	MOVQ         y+0(FP), AX
@@ -2034,12 +2062,13 @@ bf12RowsAVX5128Start:
 	ADDQ DX, R10
 	MOVQ x+40(FP), R11
 	MOVQ n+48(FP), R12
+	CMPQ R12, $0x00
+	JE   bf12RowsAVX5128ColumnsDone
 
-bf12RowsAVX5128Columns:
-	CMPQ        R12, $0x00
-	JE          bf12RowsAVX5128ColumnsDone
+bf12RowsAVX5128ColumnsAgain:
 	VMOVUPS     (R11), Z11
 	VMOVUPS     64(R11), Z12
+	PREFETCHT0  4096(DI)
 	VPMOVZXBD   32(DI), Z13
 	VPSRLD      $0x04, Z13, Z14
 	VPMOVSXBD   (DI), Z15
@@ -2052,6 +2081,7 @@ bf12RowsAVX5128Columns:
 	VPTERNLOGD  $0xf8, Z1, Z15, Z14
 	VFMADD231PS Z13, Z11, Z3
 	VFMADD231PS Z14, Z12, Z3
+	PREFETCHT0  4096(DI)(DX*1)
 	VPMOVZXBD   32(DI)(DX*1), Z13
 	VPSRLD      $0x04, Z13, Z14
 	VPMOVSXBD   (DI)(DX*1), Z15
@@ -2064,6 +2094,7 @@ bf12RowsAVX5128Columns:
 	VPTERNLOGD  $0xf8, Z1, Z15, Z14
 	VFMADD231PS Z13, Z11, Z4
 	VFMADD231PS Z14, Z12, Z4
+	PREFETCHT0  4096(DI)(DX*2)
 	VPMOVZXBD   32(DI)(DX*2), Z13
 	VPSRLD      $0x04, Z13, Z14
 	VPMOVSXBD   (DI)(DX*2), Z15
@@ -2076,6 +2107,7 @@ bf12RowsAVX5128Columns:
 	VPTERNLOGD  $0xf8, Z1, Z15, Z14
 	VFMADD231PS Z13, Z11, Z5
 	VFMADD231PS Z14, Z12, Z5
+	PREFETCHT0  4096(R8)
 	VPMOVZXBD   32(R8), Z13
 	VPSRLD      $0x04, Z13, Z14
 	VPMOVSXBD   (R8), Z15
@@ -2088,6 +2120,7 @@ bf12RowsAVX5128Columns:
 	VPTERNLOGD  $0xf8, Z1, Z15, Z14
 	VFMADD231PS Z13, Z11, Z6
 	VFMADD231PS Z14, Z12, Z6
+	PREFETCHT0  4096(R9)
 	VPMOVZXBD   32(R9), Z13
 	VPSRLD      $0x04, Z13, Z14
 	VPMOVSXBD   (R9), Z15
@@ -2100,6 +2133,7 @@ bf12RowsAVX5128Columns:
 	VPTERNLOGD  $0xf8, Z1, Z15, Z14
 	VFMADD231PS Z13, Z11, Z7
 	VFMADD231PS Z14, Z12, Z7
+	PREFETCHT0  4096(R9)(DX*1)
 	VPMOVZXBD   32(R9)(DX*1), Z13
 	VPSRLD      $0x04, Z13, Z14
 	VPMOVSXBD   (R9)(DX*1), Z15
@@ -2112,6 +2146,7 @@ bf12RowsAVX5128Columns:
 	VPTERNLOGD  $0xf8, Z1, Z15, Z14
 	VFMADD231PS Z13, Z11, Z8
 	VFMADD231PS Z14, Z12, Z8
+	PREFETCHT0  4096(R9)(DX*2)
 	VPMOVZXBD   32(R9)(DX*2), Z13
 	VPSRLD      $0x04, Z13, Z14
 	VPMOVSXBD   (R9)(DX*2), Z15
@@ -2124,6 +2159,7 @@ bf12RowsAVX5128Columns:
 	VPTERNLOGD  $0xf8, Z1, Z15, Z14
 	VFMADD231PS Z13, Z11, Z9
 	VFMADD231PS Z14, Z12, Z9
+	PREFETCHT0  4096(R10)
 	VPMOVZXBD   32(R10), Z13
 	VPSRLD      $0x04, Z13, Z14
 	VPMOVSXBD   (R10), Z15
@@ -2142,7 +2178,7 @@ bf12RowsAVX5128Columns:
 	ADDQ        $0x30, R10
 	ADDQ        $0x80, R11
 	SUBQ        $0x20, R12
-	JMP         bf12RowsAVX5128Columns
+	JNE         bf12RowsAVX5128ColumnsAgain
 
 bf12RowsAVX5128ColumnsDone:
 	TESTQ   $0x00000002, flags+64(FP)
@@ -2215,12 +2251,13 @@ bf12RowsAVX5124Start:
 	ADDQ DX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+48(FP), R10
+	CMPQ R10, $0x00
+	JE   bf12RowsAVX5124ColumnsDone
 
-bf12RowsAVX5124Columns:
-	CMPQ        R10, $0x00
-	JE          bf12RowsAVX5124ColumnsDone
+bf12RowsAVX5124ColumnsAgain:
 	VMOVUPS     (R9), Z3
 	VMOVUPS     64(R9), Z4
+	PREFETCHT0  4096(DI)
 	VPMOVZXBD   32(DI), Z5
 	VPSRLD      $0x04, Z5, Z6
 	VPMOVSXBD   (DI), Z7
@@ -2233,6 +2270,7 @@ bf12RowsAVX5124Columns:
 	VPTERNLOGD  $0xf8, Z1, Z7, Z6
 	VFMADD231PS Z5, Z3, Z16
 	VFMADD231PS Z6, Z4, Z16
+	PREFETCHT0  4096(DI)(DX*1)
 	VPMOVZXBD   32(DI)(DX*1), Z5
 	VPSRLD      $0x04, Z5, Z6
 	VPMOVSXBD   (DI)(DX*1), Z7
@@ -2245,6 +2283,7 @@ bf12RowsAVX5124Columns:
 	VPTERNLOGD  $0xf8, Z1, Z7, Z6
 	VFMADD231PS Z5, Z3, Z17
 	VFMADD231PS Z6, Z4, Z17
+	PREFETCHT0  4096(DI)(DX*2)
 	VPMOVZXBD   32(DI)(DX*2), Z5
 	VPSRLD      $0x04, Z5, Z6
 	VPMOVSXBD   (DI)(DX*2), Z7
@@ -2257,6 +2296,7 @@ bf12RowsAVX5124Columns:
 	VPTERNLOGD  $0xf8, Z1, Z7, Z6
 	VFMADD231PS Z5, Z3, Z18
 	VFMADD231PS Z6, Z4, Z18
+	PREFETCHT0  4096(R8)
 	VPMOVZXBD   32(R8), Z5
 	VPSRLD      $0x04, Z5, Z6
 	VPMOVSXBD   (R8), Z7
@@ -2273,7 +2313,7 @@ bf12RowsAVX5124Columns:
 	ADDQ        $0x30, R8
 	ADDQ        $0x80, R9
 	SUBQ        $0x20, R10
-	JMP         bf12RowsAVX5124Columns
+	JNE         bf12RowsAVX5124ColumnsAgain
 
 bf12RowsAVX5124ColumnsDone:
 	TESTQ   $0x00000002, flags+64(FP)
@@ -2311,7 +2351,7 @@ bf12RowsAVX512Return:
 	RET
 
 // func bf12WidenAVX512(y *float32, w *byte, s *byte, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·bf12WidenAVX512(SB), NOSPLIT, $0-32
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -2320,10 +2360,11 @@ TEXT ·bf12WidenAVX512(SB), NOSPLIT, $0-32
 	VBROADCASTSS signMantissa<>+0(SB), Z0
 	VPMOVZXBD    (BX), Z1
 	VPSLLD       $0x17, Z1, Z1
+	CMPQ         DX, $0x00
+	JE           bf12WidenAVX512LoopDone
 
-bf12WidenAVX512Loop:
-	CMPQ       DX, $0x00
-	JE         bf12WidenAVX512LoopDone
+bf12WidenAVX512LoopAgain:
+	PREFETCHT1 1152(CX)
 	VPMOVZXBD  32(CX), Z2
 	VPSRLD     $0x04, Z2, Z3
 	VPMOVSXBD  (CX), Z4
@@ -2339,14 +2380,14 @@ bf12WidenAVX512Loop:
 	ADDQ       $0x30, CX
 	ADDQ       $0x80, AX
 	SUBQ       $0x20, DX
-	JMP        bf12WidenAVX512Loop
+	JNE        bf12WidenAVX512LoopAgain
 
 bf12WidenAVX512LoopDone:
 	VZEROUPPER
 	RET
 
 // func mx4RowsAVX512(y *float32, w *byte, stride int, s *byte, scaleStride int, x *float32, n int, rows int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·mx4RowsAVX512(SB), NOSPLIT, $8-64
 	VMOVUPS everyFourth<>+0(SB), Z0
 	MOVQ    y+0(FP), AX
@@ -2372,10 +2413,11 @@ mx4RowsAVX5124Rows:
 	ADDQ   DI, R11
 	MOVQ   x+40(FP), R12
 	MOVQ   n+48(FP), R13
+	CMPQ   R13, $0x00
+	JE     mx4RowsAVX5124ColumnsDone
 
-mx4RowsAVX5124Columns:
-	CMPQ         R13, $0x00
-	JE           mx4RowsAVX5124ColumnsDone
+mx4RowsAVX5124ColumnsAgain:
+	PREFETCHT0   1024(R8)
 	MOVBLZX      (R10), R14
 	LEAL         -1(R14), R15
 	SHRL         $0x1f, R15
@@ -2394,6 +2436,7 @@ mx4RowsAVX5124Columns:
 	VPERMPS      Z6, Z8, Z6
 	VFMADD231PS  (R12), Z7, Z2
 	VFMADD231PS  64(R12), Z6, Z2
+	PREFETCHT0   1024(R8)(DX*1)
 	MOVBLZX      (R10)(DI*1), R14
 	LEAL         -1(R14), R15
 	SHRL         $0x1f, R15
@@ -2412,6 +2455,7 @@ mx4RowsAVX5124Columns:
 	VPERMPS      Z6, Z8, Z6
 	VFMADD231PS  (R12), Z7, Z3
 	VFMADD231PS  64(R12), Z6, Z3
+	PREFETCHT0   1024(R8)(DX*2)
 	MOVBLZX      (R10)(DI*2), R14
 	LEAL         -1(R14), R15
 	SHRL         $0x1f, R15
@@ -2430,6 +2474,7 @@ mx4RowsAVX5124Columns:
 	VPERMPS      Z6, Z8, Z6
 	VFMADD231PS  (R12), Z7, Z4
 	VFMADD231PS  64(R12), Z6, Z4
+	PREFETCHT0   1024(R9)
 	MOVBLZX      (R11), R14
 	LEAL         -1(R14), R15
 	SHRL         $0x1f, R15
@@ -2454,7 +2499,7 @@ mx4RowsAVX5124Columns:
 	ADDQ         $0x01, R11
 	ADDQ         $0x80, R12
 	SUBQ         $0x20, R13
-	JMP          mx4RowsAVX5124Columns
+	JNE          mx4RowsAVX5124ColumnsAgain
 
 mx4RowsAVX5124ColumnsDone:
 	VSHUFF32X4 $0x44, Z3, Z2, Z6
@@ -2483,17 +2528,18 @@ mx4RowsAVX5124RowsDone:
 	RET
 
 // func mx4WidenAVX512(y *float32, w *byte, s *byte, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·mx4WidenAVX512(SB), NOSPLIT, $0-32
 	MOVQ    y+0(FP), AX
 	MOVQ    w+8(FP), CX
 	MOVQ    n+24(FP), DX
 	MOVQ    s+16(FP), BX
 	VMOVUPS e2m1<>+0(SB), Z0
+	CMPQ    DX, $0x00
+	JE      mx4WidenAVX512LoopDone
 
-mx4WidenAVX512Loop:
-	CMPQ         DX, $0x00
-	JE           mx4WidenAVX512LoopDone
+mx4WidenAVX512LoopAgain:
+	PREFETCHT1   384(CX)
 	MOVBLZX      (BX), SI
 	LEAL         -1(SI), DI
 	SHRL         $0x1f, DI
@@ -2516,7 +2562,7 @@ mx4WidenAVX512Loop:
 	INCQ         BX
 	ADDQ         $0x80, AX
 	SUBQ         $0x20, DX
-	JMP          mx4WidenAVX512Loop
+	JNE          mx4WidenAVX512LoopAgain
 
 mx4WidenAVX512LoopDone:
 	VZEROUPPER
@@ -2546,10 +2592,10 @@ TEXT ·unzipAVX512(SB), NOSPLIT, $0-24
 	MOVQ    n+16(FP), DX
 	VMOVUPS evenDwords<>+0(SB), Z0
 	VMOVUPS oddDwords<>+0(SB), Z1
+	CMPQ    DX, $0x00
+	JE      unzipAVX512LoopDone
 
-unzipAVX512Loop:
-	CMPQ      DX, $0x00
-	JE        unzipAVX512LoopDone
+unzipAVX512LoopAgain:
 	VMOVUPS   (CX), Z2
 	VMOVUPS   64(CX), Z3
 	VMOVAPS   Z0, Z4
@@ -2561,14 +2607,14 @@ unzipAVX512Loop:
 	ADDQ      $0x80, CX
 	ADDQ      $0x80, AX
 	SUBQ      $0x20, DX
-	JMP       unzipAVX512Loop
+	JNE       unzipAVX512LoopAgain
 
 unzipAVX512LoopDone:
 	VZEROUPPER
 	RET
 
 // func tile1AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile1AVX512(SB), NOSPLIT, $0-80
 	VMOVUPS everyFourth<>+0(SB), Z0
 	MOVQ    y+0(FP), AX
@@ -2576,10 +2622,10 @@ TEXT ·tile1AVX512(SB), NOSPLIT, $0-80
 	MOVQ    acc+16(FP), CX
 	MOVQ    wStride+32(FP), DX
 	MOVQ    xStride+48(FP), BX
+	CMPQ    groups+64(FP), $0x00
+	JE      tile1AVX512GroupsDone
 
-tile1AVX512Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile1AVX512GroupsDone
+tile1AVX512GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile1AVX5120Continue
 	VPXORD Z1, Z1, Z1
@@ -2600,14 +2646,18 @@ tile1AVX5120Start:
 	ADDQ DX, SI
 	MOVQ x+40(FP), DI
 	MOVQ n+56(FP), R8
+	CMPQ R8, $0x00
+	JE   tile1AVX5120ColumnsDone
 
-tile1AVX5120Columns:
-	CMPQ        R8, $0x00
-	JE          tile1AVX5120ColumnsDone
+tile1AVX5120ColumnsAgain:
 	VMOVUPS     (BX), Z5
+	PREFETCHT0  512(BX)
 	VMOVUPS     (BX)(DX*1), Z6
+	PREFETCHT0  512(BX)(DX*1)
 	VMOVUPS     (BX)(DX*2), Z7
+	PREFETCHT0  512(BX)(DX*2)
 	VMOVUPS     (SI), Z8
+	PREFETCHT0  512(SI)
 	VMOVUPS     (DI), Z9
 	VFMADD231PS Z5, Z9, Z1
 	VFMADD231PS Z6, Z9, Z2
@@ -2617,7 +2667,7 @@ tile1AVX5120Columns:
 	ADDQ        $0x40, SI
 	ADDQ        $0x40, DI
 	SUBQ        $0x10, R8
-	JMP         tile1AVX5120Columns
+	JNE         tile1AVX5120ColumnsAgain
 
 tile1AVX5120ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -2657,7 +2707,7 @@ tile1AVX512Next:
 
 tile1AVX512Same:
 	DECQ groups+64(FP)
-	JMP  tile1AVX512Groups
+	JNE  tile1AVX512GroupsAgain
 
 tile1AVX512GroupsDone:
 	VZEROUPPER
@@ -2682,10 +2732,10 @@ mix1AVX51264Width:
 	MOVQ    p+16(FP), BX
 	MOVQ    CX, SI
 	MOVQ    n+48(FP), DI
+	CMPQ    DI, $0x00
+	JE      mix1AVX51264RowsDone
 
-mix1AVX51264Rows:
-	CMPQ         DI, $0x00
-	JE           mix1AVX51264RowsDone
+mix1AVX51264RowsAgain:
 	VMOVUPS      (SI), Z4
 	VMOVUPS      64(SI), Z5
 	VMOVUPS      128(SI), Z6
@@ -2698,7 +2748,7 @@ mix1AVX51264Rows:
 	ADDQ         $0x04, BX
 	ADDQ         DX, SI
 	DECQ         DI
-	JMP          mix1AVX51264Rows
+	JNE          mix1AVX51264RowsAgain
 
 mix1AVX51264RowsDone:
 	VMOVUPS Z0, (AX)
@@ -2718,17 +2768,17 @@ mix1AVX51216Width:
 	MOVQ    p+16(FP), BX
 	MOVQ    CX, SI
 	MOVQ    n+48(FP), DI
+	CMPQ    DI, $0x00
+	JE      mix1AVX51216RowsDone
 
-mix1AVX51216Rows:
-	CMPQ         DI, $0x00
-	JE           mix1AVX51216RowsDone
+mix1AVX51216RowsAgain:
 	VMOVUPS      (SI), Z1
 	VBROADCASTSS (BX), Z2
 	VFMADD231PS  Z1, Z2, Z0
 	ADDQ         $0x04, BX
 	ADDQ         DX, SI
 	DECQ         DI
-	JMP          mix1AVX51216Rows
+	JNE          mix1AVX51216RowsAgain
 
 mix1AVX51216RowsDone:
 	VMOVUPS Z0, (AX)
@@ -2742,7 +2792,7 @@ mix1AVX51216WidthDone:
 	RET
 
 // func tile2AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile2AVX512(SB), NOSPLIT, $0-80
 	VMOVUPS everyFourth<>+0(SB), Z0
 	MOVQ    y+0(FP), AX
@@ -2750,10 +2800,10 @@ TEXT ·tile2AVX512(SB), NOSPLIT, $0-80
 	MOVQ    acc+16(FP), DX
 	MOVQ    wStride+32(FP), BX
 	MOVQ    xStride+48(FP), SI
+	CMPQ    groups+64(FP), $0x00
+	JE      tile2AVX512GroupsDone
 
-tile2AVX512Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile2AVX512GroupsDone
+tile2AVX512GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile2AVX5120Continue
 	VPXORD Z1, Z1, Z1
@@ -2782,14 +2832,18 @@ tile2AVX5120Start:
 	ADDQ BX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+56(FP), R10
+	CMPQ R10, $0x00
+	JE   tile2AVX5120ColumnsDone
 
-tile2AVX5120Columns:
-	CMPQ        R10, $0x00
-	JE          tile2AVX5120ColumnsDone
+tile2AVX5120ColumnsAgain:
 	VMOVUPS     (DI), Z9
+	PREFETCHT0  512(DI)
 	VMOVUPS     (DI)(BX*1), Z10
+	PREFETCHT0  512(DI)(BX*1)
 	VMOVUPS     (DI)(BX*2), Z11
+	PREFETCHT0  512(DI)(BX*2)
 	VMOVUPS     (R8), Z12
+	PREFETCHT0  512(R8)
 	VMOVUPS     (R9), Z13
 	VFMADD231PS Z9, Z13, Z1
 	VFMADD231PS Z10, Z13, Z2
@@ -2804,7 +2858,7 @@ tile2AVX5120Columns:
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
 	SUBQ        $0x10, R10
-	JMP         tile2AVX5120Columns
+	JNE         tile2AVX5120ColumnsAgain
 
 tile2AVX5120ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -2864,7 +2918,7 @@ tile2AVX512Next:
 
 tile2AVX512Same:
 	DECQ groups+64(FP)
-	JMP  tile2AVX512Groups
+	JNE  tile2AVX512GroupsAgain
 
 tile2AVX512GroupsDone:
 	VZEROUPPER
@@ -2893,10 +2947,10 @@ mix2AVX51264Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix2AVX51264RowsDone
 
-mix2AVX51264Rows:
-	CMPQ         R9, $0x00
-	JE           mix2AVX51264RowsDone
+mix2AVX51264RowsAgain:
 	VMOVUPS      (R8), Z8
 	VMOVUPS      64(R8), Z9
 	VMOVUPS      128(R8), Z10
@@ -2914,7 +2968,7 @@ mix2AVX51264Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix2AVX51264Rows
+	JNE          mix2AVX51264RowsAgain
 
 mix2AVX51264RowsDone:
 	VMOVUPS Z0, (AX)
@@ -2939,10 +2993,10 @@ mix2AVX51216Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix2AVX51216RowsDone
 
-mix2AVX51216Rows:
-	CMPQ         R9, $0x00
-	JE           mix2AVX51216RowsDone
+mix2AVX51216RowsAgain:
 	VMOVUPS      (R8), Z2
 	VBROADCASTSS (DI), Z3
 	VFMADD231PS  Z2, Z3, Z0
@@ -2951,7 +3005,7 @@ mix2AVX51216Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix2AVX51216Rows
+	JNE          mix2AVX51216RowsAgain
 
 mix2AVX51216RowsDone:
 	VMOVUPS Z0, (AX)
@@ -2966,7 +3020,7 @@ mix2AVX51216WidthDone:
 	RET
 
 // func tile3AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile3AVX512(SB), NOSPLIT, $0-80
 	VMOVUPS everyFourth<>+0(SB), Z0
 	MOVQ    y+0(FP), AX
@@ -2974,10 +3028,10 @@ TEXT ·tile3AVX512(SB), NOSPLIT, $0-80
 	MOVQ    acc+16(FP), DX
 	MOVQ    wStride+32(FP), BX
 	MOVQ    xStride+48(FP), SI
+	CMPQ    groups+64(FP), $0x00
+	JE      tile3AVX512GroupsDone
 
-tile3AVX512Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile3AVX512GroupsDone
+tile3AVX512GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile3AVX5120Continue
 	VPXORD Z1, Z1, Z1
@@ -3014,14 +3068,18 @@ tile3AVX5120Start:
 	ADDQ BX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+56(FP), R10
+	CMPQ R10, $0x00
+	JE   tile3AVX5120ColumnsDone
 
-tile3AVX5120Columns:
-	CMPQ        R10, $0x00
-	JE          tile3AVX5120ColumnsDone
+tile3AVX5120ColumnsAgain:
 	VMOVUPS     (DI), Z13
+	PREFETCHT0  512(DI)
 	VMOVUPS     (DI)(BX*1), Z14
+	PREFETCHT0  512(DI)(BX*1)
 	VMOVUPS     (DI)(BX*2), Z15
+	PREFETCHT0  512(DI)(BX*2)
 	VMOVUPS     (R8), Z16
+	PREFETCHT0  512(R8)
 	VMOVUPS     (R9), Z17
 	VFMADD231PS Z13, Z17, Z1
 	VFMADD231PS Z14, Z17, Z2
@@ -3041,7 +3099,7 @@ tile3AVX5120Columns:
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
 	SUBQ        $0x10, R10
-	JMP         tile3AVX5120Columns
+	JNE         tile3AVX5120ColumnsAgain
 
 tile3AVX5120ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -3121,7 +3179,7 @@ tile3AVX512Next:
 
 tile3AVX512Same:
 	DECQ groups+64(FP)
-	JMP  tile3AVX512Groups
+	JNE  tile3AVX512GroupsAgain
 
 tile3AVX512GroupsDone:
 	VZEROUPPER
@@ -3154,10 +3212,10 @@ mix3AVX51264Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix3AVX51264RowsDone
 
-mix3AVX51264Rows:
-	CMPQ         R9, $0x00
-	JE           mix3AVX51264RowsDone
+mix3AVX51264RowsAgain:
 	VMOVUPS      (R8), Z12
 	VMOVUPS      64(R8), Z13
 	VMOVUPS      128(R8), Z14
@@ -3180,7 +3238,7 @@ mix3AVX51264Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix3AVX51264Rows
+	JNE          mix3AVX51264RowsAgain
 
 mix3AVX51264RowsDone:
 	VMOVUPS Z0, (AX)
@@ -3210,10 +3268,10 @@ mix3AVX51216Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix3AVX51216RowsDone
 
-mix3AVX51216Rows:
-	CMPQ         R9, $0x00
-	JE           mix3AVX51216RowsDone
+mix3AVX51216RowsAgain:
 	VMOVUPS      (R8), Z3
 	VBROADCASTSS (DI), Z4
 	VFMADD231PS  Z3, Z4, Z0
@@ -3224,7 +3282,7 @@ mix3AVX51216Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix3AVX51216Rows
+	JNE          mix3AVX51216RowsAgain
 
 mix3AVX51216RowsDone:
 	VMOVUPS Z0, (AX)
@@ -3240,7 +3298,7 @@ mix3AVX51216WidthDone:
 	RET
 
 // func tile4AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile4AVX512(SB), NOSPLIT, $0-80
 	VMOVUPS everyFourth<>+0(SB), Z0
 	MOVQ    y+0(FP), AX
@@ -3248,10 +3306,10 @@ TEXT ·tile4AVX512(SB), NOSPLIT, $0-80
 	MOVQ    acc+16(FP), DX
 	MOVQ    wStride+32(FP), BX
 	MOVQ    xStride+48(FP), SI
+	CMPQ    groups+64(FP), $0x00
+	JE      tile4AVX512GroupsDone
 
-tile4AVX512Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile4AVX512GroupsDone
+tile4AVX512GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile4AVX5120Continue
 	VPXORD Z1, Z1, Z1
@@ -3298,14 +3356,18 @@ tile4AVX5120Start:
 	LEAQ (R9)(SI*2), R10
 	ADDQ SI, R10
 	MOVQ n+56(FP), R11
+	CMPQ R11, $0x00
+	JE   tile4AVX5120ColumnsDone
 
-tile4AVX5120Columns:
-	CMPQ        R11, $0x00
-	JE          tile4AVX5120ColumnsDone
+tile4AVX5120ColumnsAgain:
 	VMOVUPS     (DI), Z17
+	PREFETCHT0  512(DI)
 	VMOVUPS     (DI)(BX*1), Z18
+	PREFETCHT0  512(DI)(BX*1)
 	VMOVUPS     (DI)(BX*2), Z19
+	PREFETCHT0  512(DI)(BX*2)
 	VMOVUPS     (R8), Z20
+	PREFETCHT0  512(R8)
 	VMOVUPS     (R9), Z21
 	VFMADD231PS Z17, Z21, Z1
 	VFMADD231PS Z18, Z21, Z2
@@ -3331,7 +3393,7 @@ tile4AVX5120Columns:
 	ADDQ        $0x40, R9
 	ADDQ        $0x40, R10
 	SUBQ        $0x10, R11
-	JMP         tile4AVX5120Columns
+	JNE         tile4AVX5120ColumnsAgain
 
 tile4AVX5120ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -3431,7 +3493,7 @@ tile4AVX512Next:
 
 tile4AVX512Same:
 	DECQ groups+64(FP)
-	JMP  tile4AVX512Groups
+	JNE  tile4AVX512GroupsAgain
 
 tile4AVX512GroupsDone:
 	VZEROUPPER
@@ -3472,10 +3534,10 @@ mix4AVX51264Width:
 	ADDQ    BX, R9
 	MOVQ    SI, R10
 	MOVQ    n+48(FP), R11
+	CMPQ    R11, $0x00
+	JE      mix4AVX51264RowsDone
 
-mix4AVX51264Rows:
-	CMPQ         R11, $0x00
-	JE           mix4AVX51264RowsDone
+mix4AVX51264RowsAgain:
 	VMOVUPS      (R10), Z16
 	VMOVUPS      64(R10), Z17
 	VMOVUPS      128(R10), Z18
@@ -3504,7 +3566,7 @@ mix4AVX51264Rows:
 	ADDQ         $0x04, R9
 	ADDQ         DI, R10
 	DECQ         R11
-	JMP          mix4AVX51264Rows
+	JNE          mix4AVX51264RowsAgain
 
 mix4AVX51264RowsDone:
 	VMOVUPS Z0, (AX)
@@ -3542,10 +3604,10 @@ mix4AVX51216Width:
 	ADDQ    BX, R9
 	MOVQ    SI, R10
 	MOVQ    n+48(FP), R11
+	CMPQ    R11, $0x00
+	JE      mix4AVX51216RowsDone
 
-mix4AVX51216Rows:
-	CMPQ         R11, $0x00
-	JE           mix4AVX51216RowsDone
+mix4AVX51216RowsAgain:
 	VMOVUPS      (R10), Z4
 	VBROADCASTSS (R8), Z5
 	VFMADD231PS  Z4, Z5, Z0
@@ -3559,7 +3621,7 @@ mix4AVX51216Rows:
 	ADDQ         $0x04, R9
 	ADDQ         DI, R10
 	DECQ         R11
-	JMP          mix4AVX51216Rows
+	JNE          mix4AVX51216RowsAgain
 
 mix4AVX51216RowsDone:
 	VMOVUPS Z0, (AX)
@@ -3577,7 +3639,7 @@ mix4AVX51216WidthDone:
 	RET
 
 // func tile5AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile5AVX512(SB), NOSPLIT, $0-80
 	VMOVUPS everyFourth<>+0(SB), Z0
 	MOVQ    y+0(FP), AX
@@ -3585,10 +3647,10 @@ TEXT ·tile5AVX512(SB), NOSPLIT, $0-80
 	MOVQ    acc+16(FP), DX
 	MOVQ    wStride+32(FP), BX
 	MOVQ    xStride+48(FP), SI
+	CMPQ    groups+64(FP), $0x00
+	JE      tile5AVX512GroupsDone
 
-tile5AVX512Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile5AVX512GroupsDone
+tile5AVX512GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile5AVX5120Continue
 	VPXORD Z1, Z1, Z1
@@ -3643,14 +3705,18 @@ tile5AVX5120Start:
 	LEAQ (R9)(SI*2), R10
 	ADDQ SI, R10
 	MOVQ n+56(FP), R11
+	CMPQ R11, $0x00
+	JE   tile5AVX5120ColumnsDone
 
-tile5AVX5120Columns:
-	CMPQ        R11, $0x00
-	JE          tile5AVX5120ColumnsDone
+tile5AVX5120ColumnsAgain:
 	VMOVUPS     (DI), Z21
+	PREFETCHT0  512(DI)
 	VMOVUPS     (DI)(BX*1), Z22
+	PREFETCHT0  512(DI)(BX*1)
 	VMOVUPS     (DI)(BX*2), Z23
+	PREFETCHT0  512(DI)(BX*2)
 	VMOVUPS     (R8), Z24
+	PREFETCHT0  512(R8)
 	VMOVUPS     (R9), Z25
 	VFMADD231PS Z21, Z25, Z1
 	VFMADD231PS Z22, Z25, Z2
@@ -3681,7 +3747,7 @@ tile5AVX5120Columns:
 	ADDQ        $0x40, R9
 	ADDQ        $0x40, R10
 	SUBQ        $0x10, R11
-	JMP         tile5AVX5120Columns
+	JNE         tile5AVX5120ColumnsAgain
 
 tile5AVX5120ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -3801,7 +3867,7 @@ tile5AVX512Next:
 
 tile5AVX512Same:
 	DECQ groups+64(FP)
-	JMP  tile5AVX512Groups
+	JNE  tile5AVX512GroupsAgain
 
 tile5AVX512GroupsDone:
 	VZEROUPPER
@@ -3846,10 +3912,10 @@ mix5AVX51264Width:
 	ADDQ    BX, R9
 	MOVQ    SI, R10
 	MOVQ    n+48(FP), R11
+	CMPQ    R11, $0x00
+	JE      mix5AVX51264RowsDone
 
-mix5AVX51264Rows:
-	CMPQ         R11, $0x00
-	JE           mix5AVX51264RowsDone
+mix5AVX51264RowsAgain:
 	VMOVUPS      (R10), Z20
 	VMOVUPS      64(R10), Z21
 	VMOVUPS      128(R10), Z22
@@ -3883,7 +3949,7 @@ mix5AVX51264Rows:
 	ADDQ         $0x04, R9
 	ADDQ         DI, R10
 	DECQ         R11
-	JMP          mix5AVX51264Rows
+	JNE          mix5AVX51264RowsAgain
 
 mix5AVX51264RowsDone:
 	VMOVUPS Z0, (AX)
@@ -3926,10 +3992,10 @@ mix5AVX51216Width:
 	ADDQ    BX, R9
 	MOVQ    SI, R10
 	MOVQ    n+48(FP), R11
+	CMPQ    R11, $0x00
+	JE      mix5AVX51216RowsDone
 
-mix5AVX51216Rows:
-	CMPQ         R11, $0x00
-	JE           mix5AVX51216RowsDone
+mix5AVX51216RowsAgain:
 	VMOVUPS      (R10), Z5
 	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z5, Z6, Z0
@@ -3945,7 +4011,7 @@ mix5AVX51216Rows:
 	ADDQ         $0x04, R9
 	ADDQ         DI, R10
 	DECQ         R11
-	JMP          mix5AVX51216Rows
+	JNE          mix5AVX51216RowsAgain
 
 mix5AVX51216RowsDone:
 	VMOVUPS Z0, (AX)
@@ -3964,7 +4030,7 @@ mix5AVX51216WidthDone:
 	RET
 
 // func tile6AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile6AVX512(SB), NOSPLIT, $0-80
 	VMOVUPS everyFourth<>+0(SB), Z0
 	MOVQ    y+0(FP), AX
@@ -3972,10 +4038,10 @@ TEXT ·tile6AVX512(SB), NOSPLIT, $0-80
 	MOVQ    acc+16(FP), DX
 	MOVQ    wStride+32(FP), BX
 	MOVQ    xStride+48(FP), SI
+	CMPQ    groups+64(FP), $0x00
+	JE      tile6AVX512GroupsDone
 
-tile6AVX512Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile6AVX512GroupsDone
+tile6AVX512GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile6AVX5120Continue
 	VPXORD Z1, Z1, Z1
@@ -4038,14 +4104,18 @@ tile6AVX5120Start:
 	LEAQ (R9)(SI*2), R10
 	ADDQ SI, R10
 	MOVQ n+56(FP), R11
+	CMPQ R11, $0x00
+	JE   tile6AVX5120ColumnsDone
 
-tile6AVX5120Columns:
-	CMPQ        R11, $0x00
-	JE          tile6AVX5120ColumnsDone
+tile6AVX5120ColumnsAgain:
 	VMOVUPS     (DI), Z25
+	PREFETCHT0  512(DI)
 	VMOVUPS     (DI)(BX*1), Z26
+	PREFETCHT0  512(DI)(BX*1)
 	VMOVUPS     (DI)(BX*2), Z27
+	PREFETCHT0  512(DI)(BX*2)
 	VMOVUPS     (R8), Z28
+	PREFETCHT0  512(R8)
 	VMOVUPS     (R9), Z29
 	VFMADD231PS Z25, Z29, Z1
 	VFMADD231PS Z26, Z29, Z2
@@ -4081,7 +4151,7 @@ tile6AVX5120Columns:
 	ADDQ        $0x40, R9
 	ADDQ        $0x40, R10
 	SUBQ        $0x10, R11
-	JMP         tile6AVX5120Columns
+	JNE         tile6AVX5120ColumnsAgain
 
 tile6AVX5120ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -4221,7 +4291,7 @@ tile6AVX512Next:
 
 tile6AVX512Same:
 	DECQ groups+64(FP)
-	JMP  tile6AVX512Groups
+	JNE  tile6AVX512GroupsAgain
 
 tile6AVX512GroupsDone:
 	VZEROUPPER
@@ -4270,10 +4340,10 @@ mix6AVX51264Width:
 	ADDQ    BX, R9
 	MOVQ    SI, R10
 	MOVQ    n+48(FP), R11
+	CMPQ    R11, $0x00
+	JE      mix6AVX51264RowsDone
 
-mix6AVX51264Rows:
-	CMPQ         R11, $0x00
-	JE           mix6AVX51264RowsDone
+mix6AVX51264RowsAgain:
 	VMOVUPS      (R10), Z24
 	VMOVUPS      64(R10), Z25
 	VMOVUPS      128(R10), Z26
@@ -4312,7 +4382,7 @@ mix6AVX51264Rows:
 	ADDQ         $0x04, R9
 	ADDQ         DI, R10
 	DECQ         R11
-	JMP          mix6AVX51264Rows
+	JNE          mix6AVX51264RowsAgain
 
 mix6AVX51264RowsDone:
 	VMOVUPS Z0, (AX)
@@ -4360,10 +4430,10 @@ mix6AVX51216Width:
 	ADDQ    BX, R9
 	MOVQ    SI, R10
 	MOVQ    n+48(FP), R11
+	CMPQ    R11, $0x00
+	JE      mix6AVX51216RowsDone
 
-mix6AVX51216Rows:
-	CMPQ         R11, $0x00
-	JE           mix6AVX51216RowsDone
+mix6AVX51216RowsAgain:
 	VMOVUPS      (R10), Z6
 	VBROADCASTSS (R8), Z7
 	VFMADD231PS  Z6, Z7, Z0
@@ -4381,7 +4451,7 @@ mix6AVX51216Rows:
 	ADDQ         $0x04, R9
 	ADDQ         DI, R10
 	DECQ         R11
-	JMP          mix6AVX51216Rows
+	JNE          mix6AVX51216RowsAgain
 
 mix6AVX51216RowsDone:
 	VMOVUPS Z0, (AX)

@@ -107,8 +107,8 @@ type frame struct {
 	data []reflect.Value // values
 
 	mutex     sync.RWMutex
-	deferred  [][]reflect.Value // defer stack, latest last
-	panicking *panicking        // of the function, shared with its closures' copies; nil before it is needed
+	deferred  []deferredCall // latest last
+	panicking *panicking     // of the function, shared with its closures' copies; nil before it is needed
 
 	deferredBy *panicking // of the panicking function that this call is deferred by
 }
@@ -132,6 +132,17 @@ func newFrame(anc *frame, length int, run *Run) *frame {
 	}
 	return f
 }
+
+// bare is f for a function that uses none of its variables, which it doesn't keep.
+func (f *frame) bare() *frame {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.panicking == nil {
+		f.panicking = &panicking{}
+	}
+	return &frame{anc: f.root, root: f.root, panicking: f.panicking, run: f.run, debug: f.debug}
+}
+
 func (f *frame) clone() *frame {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
