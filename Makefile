@@ -137,6 +137,12 @@ soak: go ## run the long tests: thousands of cancellations, dozens of kills
 bench: go ## run the Go benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
+# Its build, its converter's packages and the weights stay in out/peer.
+.PHONY: peer
+peer: build ## measure llama.cpp beside deltafin (builds it once, about 10 minutes)
+	@tools/need.sh cmake cmake >/dev/null; tools/need.sh g++ c++ g++ clang++ >/dev/null
+	python3 tools/peer/peer.py $(PEERFLAGS)
+
 .PHONY: golden
 golden: go ## rewrite the golden files (look at the difference before committing)
 	@set -e; for file in $$(grep -rl --include='*_test.go' 'Bool("update"' .); do \

@@ -21,9 +21,9 @@ import (
 // comma between them don't import each other. A name in capitals stands for a place
 // in the order, not for a package.
 const order = `
-	checkpoint, tokenizer, trace, metal, kernel/wire, kernel/display, kernel/zmtp, engine/xtml, models, kernelspec, internal/named
+	checkpoint, tokenizer, trace, metal, kernel/wire, kernel/display, kernel/zmtp, engine/xtml, models, kernelspec, internal/named, internal/disk
 	< ORIGINS;
-	kernel/display < kernel/display/widget < ORIGINS;
+	internal/named < kernel/display < kernel/display/widget < ORIGINS;
 
 	# The model: what computes, where its experts come from, its forward pass.
 	ORIGINS < metal/cpu;
@@ -36,7 +36,11 @@ const order = `
 	# What is wrong with an installation.
 	kernel < doctor;
 
-	kernel/lab, kernel/cell, doctor < cli < deltafin;
+	# Random models of any size, and how fast models and kernels are here.
+	engine < synth;
+	rig < bench;
+
+	kernel/lab, kernel/cell, doctor, synth, bench < cli < deltafin;
 
 	# For tests, with what they drive.
 	checkpoint < checkpoint/checkpointtest;
@@ -56,7 +60,7 @@ const outside = `
 	github.com/go-zeromq/zmq4           kernel kernel/zmtp kernel/kerneltest
 	github.com/traefik/yaegi            kernel/cell kernel/lab_test
 	github.com/klauspost/compress       models models/pack
-	golang.org/x/sys                    checkpoint metal/cpu rig kernel/cell
+	golang.org/x/sys                    checkpoint metal/cpu rig kernel/cell internal/disk
 	golang.org/x/text                   kernel/display
 	gonum.org/v1/plot                   kernel/display
 	github.com/google/go-cmp            test

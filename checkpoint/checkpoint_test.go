@@ -593,7 +593,7 @@ func FuzzHeader(f *testing.F) {
 			tensor, _ := s.Tensor(name)
 			tensors = append(tensors, tensor)
 		}
-		again, err := encodeHeader("", tensors, s.Metadata())
+		again, err := encodeHeader("", streams(tensors), s.Metadata())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,45 +14,48 @@ import (
 	"unicode/utf8"
 )
 
+// A Stream is a tensor whose bytes are made while they are written, so that it need
+// not be in memory. Write writes them all, as many as dtype and shape say.
+type Stream struct {
+	Name  string
+	DType DType
+	Shape []int
+	Write func(w io.Writer) error
+}
+
 // Write writes a safetensors file: the tensors in the given order (their File
 // and Offset are ignored), the metadata sorted by key, the data from a multiple
 // of 8 bytes on. Equal arguments give equal files. It arrives whole, by rename
 // and after a sync, or not at all: a snapshot that has the old file open keeps
 // it.
 func Write(file string, tensors []Tensor, metadata map[string]string) error {
-	header, err := encodeHeader(file, tensors, metadata)
-	if err != nil {
-		return err
-	}
-	return replace(file, func(w io.Writer) error {
-		if _, err := w.Write(header); err != nil {
-			return err
-		}
-		for _, t := range tensors {
-			if _, err := w.Write(t.Data); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return writeFile(file, streams(tensors), metadata)
 }
 
 // WriteSharded writes a model directory: each shard to
 // model-00001-of-0000N.safetensors and so on, then the index. dir must exist
 // and hold no other model.
 func WriteSharded(dir string, shards [][]Tensor, metadata map[string]string) error {
+	return WriteStreams(dir, len(shards), func(i int) []Stream { return streams(shards[i]) }, metadata)
+}
+
+// WriteStreams is WriteSharded of n shards, each asked for when its turn comes. After
+// an error, which may be a Stream's own, there are the shards before the one that
+// failed and no index.
+func WriteStreams(dir string, n int, shard func(i int) []Stream, metadata map[string]string) error {
 	var total int64
 	where := make(map[string]string)
-	for i, shard := range shards {
-		name := fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, len(shards))
-		for _, t := range shard {
+	for i := range n {
+		name, streams := ShardFile(i, n), shard(i)
+		for _, t := range streams {
 			if other, ok := where[t.Name]; ok {
 				return &TensorError{Tensor: t.Name, File: filepath.Join(dir, name), Want: "each tensor once", Got: "it also in " + other}
 			}
 			where[t.Name] = name
-			total += int64(len(t.Data))
+			size, _ := t.DType.Size(t.Shape)
+			total += size
 		}
-		if err := Write(filepath.Join(dir, name), shard, metadata); err != nil {
+		if err := writeFile(filepath.Join(dir, name), streams, metadata); err != nil {
 			return err
 		}
 	}
@@ -67,8 +70,56 @@ func WriteSharded(dir string, shards [][]Tensor, metadata map[string]string) err
 	})
 }
 
+// ShardFile names shard i, from 0, of n.
+func ShardFile(i, n int) string { return fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, n) }
+
+func streams(tensors []Tensor) []Stream {
+	list := make([]Stream, len(tensors))
+	for i, t := range tensors {
+		list[i] = Stream{t.Name, t.DType, t.Shape, func(w io.Writer) error {
+			_, err := w.Write(t.Data)
+			return err
+		}}
+	}
+	return list
+}
+
+func writeFile(file string, tensors []Stream, metadata map[string]string) error {
+	header, err := encodeHeader(file, tensors, metadata)
+	if err != nil {
+		return err
+	}
+	return replace(file, func(w io.Writer) error {
+		if _, err := w.Write(header); err != nil {
+			return err
+		}
+		for _, t := range tensors {
+			counted := counter{w: w}
+			if err := t.Write(&counted); err != nil {
+				return err
+			}
+			if size, _ := t.DType.Size(t.Shape); counted.n != size {
+				return &TensorError{Tensor: t.Name, File: file, Want: fmt.Sprintf("%d bytes of data", size), Got: fmt.Sprintf("%s with %d bytes", describe(t.DType, t.Shape), counted.n)}
+			}
+		}
+		return nil
+	})
+}
+
+// counter counts what is written through it.
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
 // encodeHeader returns the length and the header of a safetensors file.
-func encodeHeader(file string, tensors []Tensor, metadata map[string]string) ([]byte, error) {
+func encodeHeader(file string, tensors []Stream, metadata map[string]string) ([]byte, error) {
 	b := bytes.NewBuffer(make([]byte, 8, 8+128*len(tensors)))
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
@@ -86,7 +137,7 @@ func encodeHeader(file string, tensors []Tensor, metadata map[string]string) ([]
 		sep = ','
 	}
 	seen := make(map[string]bool, len(tensors))
-	offset := 0
+	var offset int64
 	for _, t := range tensors {
 		size, ok := t.DType.Size(t.Shape)
 		want := ""
@@ -97,11 +148,9 @@ func encodeHeader(file string, tensors []Tensor, metadata map[string]string) ([]
 			want = "each name once"
 		case !ok:
 			want = "a dtype and shape of safetensors"
-		case int64(len(t.Data)) != size:
-			want = fmt.Sprintf("%d bytes of data", size)
 		}
 		if want != "" {
-			return nil, &TensorError{Tensor: t.Name, File: file, Want: want, Got: fmt.Sprintf("%s with %d bytes", describe(t.DType, t.Shape), len(t.Data))}
+			return nil, &TensorError{Tensor: t.Name, File: file, Want: want, Got: describe(t.DType, t.Shape)}
 		}
 		seen[t.Name] = true
 		b.WriteByte(sep)
@@ -111,14 +160,14 @@ func encodeHeader(file string, tensors []Tensor, metadata map[string]string) ([]
 		}
 		b.WriteByte(':')
 		entry := struct {
-			DType   DType  `json:"dtype"`
-			Shape   []int  `json:"shape"`
-			Offsets [2]int `json:"data_offsets"`
-		}{t.DType, append([]int{}, t.Shape...), [2]int{offset, offset + len(t.Data)}}
+			DType   DType    `json:"dtype"`
+			Shape   []int    `json:"shape"`
+			Offsets [2]int64 `json:"data_offsets"`
+		}{t.DType, append([]int{}, t.Shape...), [2]int64{offset, offset + size}}
 		if err := value(entry); err != nil {
 			return nil, fmt.Errorf("checkpoint: %s: %w", file, err)
 		}
-		offset += len(t.Data)
+		offset += size
 	}
 	if sep == '{' {
 		b.WriteByte('{')
@@ -153,7 +202,7 @@ func target(file string) (string, error) {
 // replace writes a file beside the named one and renames it into place.
 func replace(file string, write func(io.Writer) error) (err error) {
 	defer func() {
-		if err != nil {
+		if wrong := (*TensorError)(nil); err != nil && !errors.As(err, &wrong) {
 			err = &FileError{File: file, Want: "the file to be written", Got: reason(err), Fix: "check the directory's permissions and its free space", Err: err}
 		}
 	}()

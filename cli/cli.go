@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"deltafin/engine"
@@ -24,6 +25,8 @@ type commands struct {
 	Chat      chatCmd      `cmd:"" help:"Ask one question, or hold a conversation."`
 	Tokenize  tokenizeCmd  `cmd:"" help:"Turn text into token ids, and back."`
 	Trace     traceCmd     `cmd:"" help:"Record which experts each token uses."`
+	Synth     synthCmd     `cmd:"" help:"Write a random model of K3's widths, or of yours, to measure with."`
+	Bench     benchCmd     `cmd:"" help:"Measure what models and kernels reach on this machine."`
 	Doctor    doctorCmd    `cmd:"" help:"Find out what is wrong when something doesn't work."`
 	Version   versionCmd   `cmd:"" help:"Print the version, the commit and what computes."`
 	Help      helpCmd      `cmd:"" help:"Explain a command, as its --help does."`
@@ -106,17 +109,20 @@ func run(p *process, args []string) int {
 		command := commandOf(err)
 		return p.exit(command, usagef("%s", sentence(command, err)))
 	}
-	return p.exit(parsed.Selected().Name, parsed.Run())
+	return p.exit(parsed.Selected().Path(), parsed.Run())
 }
 
-// findCommand is the command of that name, or nil.
-func findCommand(parser *kong.Kong, name string) *kong.Node {
-	for _, node := range parser.Model.Children {
-		if node.Name == name {
-			return node
+// findCommand is the command of that name, or nil; more names are commands of it.
+func findCommand(parser *kong.Kong, names ...string) *kong.Node {
+	node := parser.Model.Node
+	for _, name := range names {
+		at := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == name })
+		if at < 0 {
+			return nil
 		}
+		node = node.Children[at]
 	}
-	return nil
+	return node
 }
 
 // commandOf names the command whose arguments kong refused, or "".
@@ -124,7 +130,7 @@ func commandOf(err error) string {
 	var refused *kong.ParseError
 	if errors.As(err, &refused) && refused.Context != nil {
 		if node := refused.Context.Selected(); node != nil {
-			return node.Name
+			return node.Path()
 		}
 	}
 	return ""

@@ -52,9 +52,10 @@ func TestExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages := map[string]string{"": overview}
-	for _, node := range parser.Model.Children {
-		if !node.Hidden {
-			pages[node.Name] = node.Detail
+	for _, node := range parser.Model.Leaves(true) {
+		pages[node.Path()] = node.Detail
+		if node.Parent != nil && node.Parent.Type == kong.CommandNode {
+			pages[node.Parent.Path()] = node.Parent.Detail
 		}
 	}
 	example := regexp.MustCompile(`(?m)^ +(deltafin .*)$`)

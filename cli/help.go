@@ -1,9 +1,13 @@
 package cli
 
-import "github.com/alecthomas/kong"
+import (
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
 
 type helpCmd struct {
-	Command string `arg:"" optional:"" help:"The command to explain; without it, what deltafin can do."`
+	Command []string `arg:"" optional:"" help:"The command to explain; without it, what deltafin can do."`
 }
 
 func (helpCmd) Help() string {
@@ -13,14 +17,14 @@ func (helpCmd) Help() string {
 }
 
 func (c helpCmd) Run(p *process, parser *kong.Kong) error {
-	if c.Command == "" {
+	if len(c.Command) == 0 {
 		p.print(overview)
 		return nil
 	}
-	if findCommand(parser, c.Command) == nil {
-		return usagef("there is no command %s; deltafin --help lists them", c.Command)
+	if findCommand(parser, c.Command...) == nil {
+		return usagef("there is no command %s; deltafin --help lists them", strings.Join(c.Command, " "))
 	}
-	context, err := kong.Trace(parser, []string{c.Command})
+	context, err := kong.Trace(parser, c.Command)
 	if err != nil {
 		return err
 	}

@@ -142,6 +142,9 @@ func (c installCmd) Run(p *process) error {
 	if options.Threads > 0 {
 		spec.Args = append(spec.Args, "--threads", fmt.Sprint(options.Threads))
 	}
+	if options.Spine != "" {
+		spec.Args = append(spec.Args, "--spine", options.Spine)
+	}
 	at, err := c.place(p)
 	if err != nil {
 		return err

@@ -59,8 +59,13 @@ func (c kernelCmd) Run(p *process) error {
 		}
 		return lab.Engine{Rig: r, Tokenizer: r.Tokenizer(), Template: template}, nil
 	})
+	modules := "" // in the system's temporary directory
+	if cache, err := p.cacheDir(); err == nil {
+		modules = filepath.Join(cache, "modules")
+	}
 	host := cell.New(cell.Options{
 		MemoryLimit: memoryForCells(),
+		Modules:     modules,
 		Services:    engine,
 		Language:    language(),
 	})

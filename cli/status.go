@@ -51,3 +51,16 @@ func (s *statusLine) prefill(done, total int, began time.Time) {
 	}
 	s.show(text)
 }
+
+// bytes shows how much of a long write or read is done; began is when it started.
+func (s *statusLine) bytes(verb string, done, total int64, began time.Time) {
+	if s.w == nil || total == 0 {
+		return
+	}
+	text := fmt.Sprintf("%.1f of %.1f GB %s", float64(done)/1e9, float64(total)/1e9, verb)
+	if spent := time.Since(began); done > 0 && spent > time.Second {
+		left := time.Duration(float64(spent) * float64(total-done) / float64(done))
+		text += fmt.Sprintf(", %.0f MB/s, %s left", float64(done)/1e6/spent.Seconds(), left.Round(time.Second))
+	}
+	s.show(text)
+}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"deltafin/internal/disk"
 	"deltafin/kernelspec"
 )
 
@@ -102,7 +103,7 @@ func folder(dir string, need int64, level Level, do string) []Finding {
 	if err := probe(at, there); err != nil {
 		return bad(fmt.Sprintf("to write in %s", dir), reason(err))
 	}
-	free, known := freeBytes(at)
+	free, known := disk.Free(at)
 	switch {
 	case known && free < need+leastSpace:
 		return bad(fmt.Sprintf("%s free for %s", bytes(need+leastSpace), dir), bytes(free))

@@ -17,6 +17,7 @@ import (
 	"deltafin/checkpoint"
 	"deltafin/engine"
 	"deltafin/engine/enginetest"
+	"deltafin/metal"
 	"deltafin/metal/cpu"
 	"deltafin/models"
 	"deltafin/prefetch"
@@ -56,6 +57,11 @@ func small(t testing.TB, threads int) *engine.Model {
 
 func open(t testing.TB, dir string, threads int) *engine.Model {
 	t.Helper()
+	return openSpine(t, dir, threads, metal.BF16)
+}
+
+func openSpine(t testing.TB, dir string, threads int, spine metal.Format) *engine.Model {
+	t.Helper()
 	c, err := engine.ReadConfig(os.DirFS(dir), dir)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +72,7 @@ func open(t testing.TB, dir string, threads int) *engine.Model {
 	}
 	device := cpu.Open(cpu.Options{Threads: threads})
 	t.Cleanup(func() { device.Close(); snapshot.Close() })
-	m, err := engine.Load(c, snapshot, device)
+	m, err := engine.Load(c, snapshot, device, spine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +94,27 @@ func near[A, B float32 | float64](t *testing.T, what string, got []A, want []B) 
 	}
 	if !(off <= 1e-4*top) {
 		t.Errorf("%s: off by %.3g where the largest magnitude is %.3g", what, off, top)
+	}
+}
+
+// A packed spine is smaller and gives the same bits.
+func TestPackedSpine(t *testing.T) {
+	dir := nanoDir(t)
+	stored, packed := open(t, dir, 2), openSpine(t, dir, 2, metal.BF12)
+	if packed.PackedBytes == 0 || float64(packed.SpineBytes) > 0.77*float64(stored.SpineBytes) {
+		t.Errorf("%d of %d bytes: want at most 0.77", packed.SpineBytes, stored.SpineBytes)
+	}
+	ids := []int{1, 300, 2000, 17, 5, 901, 44, 1203}
+	a, b := stored.NewSequence(), packed.NewSequence()
+	for _, part := range [][]int{ids[:5], ids[5:6], ids[6:]} { // tiles, one row, two rows
+		for _, s := range []*engine.Sequence{a, b} {
+			if err := s.Extend(t.Context(), part, engine.ExtendOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !slices.Equal(a.Logits(), b.Logits()) {
+			t.Fatalf("other logits after %d tokens", a.Len())
+		}
 	}
 }
 
@@ -449,7 +476,7 @@ func TestOneAnswerForOperations(t *testing.T) {
 				cancel()
 				ids = ids[n:]
 			}
-			history = append(history, s.Logits())
+			history = append(history, slices.Clone(s.Logits()))
 		}
 		for _, s := range live { // whatever its forks did since, each is what it would be alone
 			alone := m.NewSequence()
@@ -570,5 +597,24 @@ func TestTruncatedUnderMapping(t *testing.T) {
 	}
 	if err := s.Extend(t.Context(), []int{4, 5}, engine.ExtendOptions{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A token allocates nothing, but for the state that grows with the text.
+func TestTokenAllocatesNothing(t *testing.T) {
+	m := small(t, 2)
+	s := m.NewSequence()
+	ids := []int{5}
+	extend := func() {
+		if err := s.Extend(t.Context(), ids, engine.ExtendOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 200 { // every expert seen, scratch at its full size
+		ids[0] = i % m.VocabSize
+		extend()
+	}
+	if got := testing.AllocsPerRun(50, extend); got != 0 {
+		t.Errorf("%g allocations a token", got)
 	}
 }

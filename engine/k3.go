@@ -27,6 +27,7 @@ type Model struct {
 
 	// Size of the weights, from the tensors that were loaded.
 	SpineBytes, ExpertsBytes int64
+	PackedBytes              int64 // of SpineBytes, those packed as BF12 into memory of their own
 	Parameters               int64
 
 	snapshot *checkpoint.Snapshot
@@ -60,17 +61,16 @@ type ffn interface {
 func (m *Model) forward(p *pass, ids []int) (metal.Buffer, error) {
 	prefix := p.rows(m.HiddenSize)
 	p.q.Embed(prefix, m.EmbedTokens, ids)
-	var blocks []metal.Buffer
 	for i := range m.Layers {
 		l := &m.Layers[i]
 
 		x := prefix
-		if len(blocks) > 0 {
-			x = m.attnRes(p, blocks, prefix, l.SelfAttentionRes) // 1
+		if len(p.blocks) > 0 {
+			x = m.attnRes(p, prefix, l.SelfAttentionRes) // 1
 		}
 		fresh := l.Index%m.AttnResBlockSize == 0
 		if fresh {
-			blocks = append(blocks, prefix) // 2
+			p.blocks = append(p.blocks, prefix) // 2
 			prefix = p.rows(m.HiddenSize)
 		}
 
@@ -82,7 +82,7 @@ func (m *Model) forward(p *pass, ids []int) (metal.Buffer, error) {
 		}
 		p.release(mark)
 
-		x = m.attnRes(p, blocks, prefix, l.MLPRes) // 4
+		x = m.attnRes(p, prefix, l.MLPRes) // 4
 
 		mark = p.mark()
 		f := p.rows(m.HiddenSize)
@@ -96,7 +96,7 @@ func (m *Model) forward(p *pass, ids []int) (metal.Buffer, error) {
 			return metal.Buffer{}, err
 		}
 	}
-	return m.rmsNorm(p, m.attnRes(p, blocks, prefix, m.OutputAttnRes), m.Norm), nil
+	return m.rmsNorm(p, m.attnRes(p, prefix, m.OutputAttnRes), m.Norm), nil
 }
 
 // attentionOutput is where a layer's attention writes: a fresh prefix itself, or
@@ -108,8 +108,8 @@ func (m *Model) attentionOutput(p *pass, prefix metal.Buffer, fresh bool) metal.
 	return p.rows(m.HiddenSize)
 }
 
-func (m *Model) attnRes(p *pass, blocks []metal.Buffer, prefix, normProj metal.Buffer) metal.Buffer {
-	p.vs = append(append(p.vs[:0], blocks...), prefix)
+func (m *Model) attnRes(p *pass, prefix, normProj metal.Buffer) metal.Buffer {
+	p.vs = append(append(p.vs[:0], p.blocks...), prefix)
 	p.q.AttnRes(p.mixed, p.vs, normProj, p.n, m.HiddenSize, float32(m.RMSNormEps))
 	return p.mixed
 }

@@ -61,8 +61,10 @@ func (f *MoE) experts(p *pass, y, z metal.Buffer) error {
 
 	reserved := p.floats(p.n * f.Latent) // for the next in order when the window is full
 	window := p.floats(p.window() * f.Latent)
-	w := expertWindow{group: g, landed: make([]prefetch.Lease, len(g.experts)), state: make([]expertState, len(g.experts)), out: make([]metal.Buffer, len(g.experts))}
-	leases := make([]prefetch.Lease, len(g.experts))
+	w := &p.scratch.window
+	w.begin(g)
+	p.leases = grow(p.leases, len(g.experts))
+	leases := p.leases
 	for w.next < len(g.experts) {
 		n, err := batch.Next(leases)
 		if errors.Is(err, io.EOF) {
@@ -114,6 +116,14 @@ type expertWindow struct {
 	next   int            // first expert whose output is not added
 	used   int            // floats of the window that hold outputs
 	placed []int          // experts of the last call of place
+	jobs   []metal.Expert // what they compute
+}
+
+// begin is a window over g in which nothing has landed.
+func (w *expertWindow) begin(g *group) {
+	n := len(g.experts)
+	*w = expertWindow{group: g, landed: grow(w.landed, n), state: grow(w.state, n), out: grow(w.out, n), placed: w.placed, jobs: w.jobs}
+	clear(w.state)
 }
 
 // place gives each landed expert room for its output, in ascending order, and
@@ -127,7 +137,7 @@ func (w *expertWindow) place(window, reserved metal.Buffer, f *MoE) []metal.Expe
 	if !waits {
 		w.used = 0
 	}
-	var jobs []metal.Expert
+	w.jobs = w.jobs[:0]
 	for i := w.next; i < len(w.state); i++ {
 		if w.state[i] != landed {
 			continue
@@ -146,9 +156,9 @@ func (w *expertWindow) place(window, reserved metal.Buffer, f *MoE) []metal.Expe
 		w.state[i] = computed
 		w.placed = append(w.placed, i)
 		w1, w3, w2 := f.matrices(w.landed[i].Parts)
-		jobs = append(jobs, metal.Expert{W1: w1, W3: w3, W2: w2, Rows: w.rows[lo:hi], Out: w.out[i]})
+		w.jobs = append(w.jobs, metal.Expert{W1: w1, W3: w3, W2: w2, Rows: w.rows[lo:hi], Out: w.out[i]})
 	}
-	return jobs
+	return w.jobs
 }
 
 // matrices views an expert's record as its three matrices. A source guarantees the
@@ -167,12 +177,15 @@ type group struct {
 	start   []int // experts[i] has rows[start[i]:start[i+1]]
 	rows    []int32
 	weights []float32
+	count   []int // working memory
 }
 
 // group turns the routes of the pass's rows around.
 func (p *pass) group(experts int) *group {
 	g := &p.byExpert
-	count := make([]int, experts+1)
+	g.count = grow(g.count, experts+1)
+	count := g.count
+	clear(count)
 	for _, e := range p.routeIDs {
 		count[e+1]++
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"deltafin/metal"
+	"deltafin/prefetch"
 )
 
 // A Hook watches forward passes. Nil functions cost nothing. The slices are valid
@@ -31,6 +32,7 @@ type pass struct {
 	n     int // rows
 
 	*scratch
+	blocks        []metal.Buffer // the prefixes of the blocks before
 	mixed, normed metal.Buffer   // [n][hidden]: AttnRes' and the norm's output
 	vs            []metal.Buffer // AttnRes' operands
 }
@@ -109,6 +111,9 @@ func notFinite(x []float32) int {
 // scratch is the memory of passes, kept between them. One pass uses it at a time.
 type scratch struct {
 	device metal.Device
+	queue  metal.Queue
+	pass   pass
+	quiet  Hook // watches nothing
 	chunks []metal.Buffer
 	chunk  int // the chunk in use
 	used   int // floats used of it
@@ -116,7 +121,26 @@ type scratch struct {
 	routeIDs     []int32   // [n][k]
 	routeWeights []float32 // [n][k]
 	byExpert     group
+	window       expertWindow
+	leases       []prefetch.Lease
 }
+
+// begin is the pass of this scratch, with what earlier ones allocated.
+func (s *scratch) begin(ctx context.Context, m *Model) *pass {
+	if s.queue == nil {
+		s.queue = s.device.Begin(ctx)
+	} else {
+		s.queue.Reset(ctx)
+	}
+	s.release(mark{})
+	p := &s.pass
+	p.ctx, p.m, p.q, p.scratch = ctx, m, s.queue, s
+	p.blocks = p.blocks[:0]
+	return p
+}
+
+// end lets go of what outlives no pass.
+func (p *pass) end() { p.ctx, p.s, p.hook = nil, nil, nil }
 
 // place in the scratch, to go back to.
 type mark struct{ chunk, used int }

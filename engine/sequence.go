@@ -20,7 +20,9 @@ type Sequence struct {
 	kda    []*kdaState      // by KDA layer: committed
 	spare  []*kdaState      // by KDA layer: what a pass writes; nil until the first
 	mla    [][]metal.Buffer // by MLA layer: blocks of LatentBlock positions
-	logits []float32        // after the last token; never written once set
+	logits []float32        // after the last token
+	row    metal.Buffer     // where logits lie; empty where they are another Sequence's
+	next   metal.Buffer     // where a pass writes the next ones
 }
 
 // NewSequence is an empty text.
@@ -40,7 +42,8 @@ func (s *Sequence) Len() int { return len(s.tokens) }
 func (s *Sequence) Tokens() []int { return s.tokens }
 
 // Logits is the row after the last committed token: nil for an empty text, and where
-// Extend was interrupted before its last chunk. The caller must not change it.
+// Extend was interrupted before its last chunk. It holds until the next but one
+// Extend; the caller must not change it.
 func (s *Sequence) Logits() []float32 { return s.logits }
 
 // Fork returns a second Sequence at the same place; each goes its own way. What
@@ -49,7 +52,7 @@ func (s *Sequence) Fork() *Sequence {
 	for _, k := range s.kda {
 		k.shared = true
 	}
-	f := &Sequence{m: s.m, tokens: slices.Clone(s.tokens), kda: slices.Clone(s.kda), spare: make([]*kdaState, len(s.spare)), mla: make([][]metal.Buffer, len(s.mla)), logits: s.logits}
+	f := &Sequence{m: s.m, tokens: slices.Clone(s.tokens), kda: slices.Clone(s.kda), spare: make([]*kdaState, len(s.spare)), mla: make([][]metal.Buffer, len(s.mla)), logits: slices.Clone(s.logits)}
 	full, part := len(s.tokens)/metal.LatentBlock, len(s.tokens)%metal.LatentBlock
 	for i, blocks := range s.mla {
 		f.mla[i] = slices.Clone(blocks[:full]) // full blocks are never written again
@@ -77,7 +80,7 @@ func (s *Sequence) Bytes() int64 {
 			floats += b.Len()
 		}
 	}
-	return 4 * int64(floats+len(s.logits))
+	return 4 * int64(floats+len(s.logits)+s.next.Len())
 }
 
 // ExtendOptions says how Extend goes about it. None of it changes a bit of the result.
@@ -126,7 +129,7 @@ func (s *Sequence) Extend(ctx context.Context, ids []int, o ExtendOptions) error
 		o.Chunk = 256
 	}
 	if o.Hook == nil {
-		o.Hook = new(Hook)
+		o.Hook = &s.m.scratch.quiet
 	}
 	for done := 0; done < len(ids); {
 		n := min(o.Chunk, len(ids)-done)
@@ -161,8 +164,9 @@ func (s *Sequence) pass(ctx context.Context, ids []int, hook *Hook, last bool) (
 		}
 	}()
 	m, n := s.m, len(ids)
-	p := &pass{ctx: ctx, m: m, s: s, q: m.Device.Begin(ctx), hook: hook, first: len(s.tokens), n: n, scratch: &m.scratch}
-	p.release(mark{})
+	p := m.scratch.begin(ctx, m)
+	p.s, p.hook, p.first, p.n = s, hook, len(s.tokens), n
+	defer p.end()
 	p.mixed, p.normed = p.rows(m.HiddenSize), p.rows(m.HiddenSize)
 	p.routeIDs, p.routeWeights = grow(p.routeIDs, n*m.NumExpertsPerToken), grow(p.routeWeights, n*m.NumExpertsPerToken)
 
@@ -170,7 +174,10 @@ func (s *Sequence) pass(ctx context.Context, ids []int, hook *Hook, last bool) (
 	if err != nil {
 		return err
 	}
-	var logits []float32
+	var logits metal.Buffer
+	if (hook.Logits != nil || last) && s.next.Len() == 0 {
+		s.next = m.Device.NewBuffer(m.VocabSize)
+	}
 	switch {
 	case hook.Logits != nil:
 		all := p.rows(m.VocabSize)
@@ -179,16 +186,16 @@ func (s *Sequence) pass(ctx context.Context, ids []int, hook *Hook, last bool) (
 			return err
 		}
 		hook.Logits(p.first, all.F)
-		logits = slices.Clone(all.F[(n-1)*m.VocabSize:])
+		logits = s.next
+		copy(logits.F, all.F[(n-1)*m.VocabSize:])
 	case last:
-		row := m.Device.NewBuffer(m.VocabSize)
-		p.q.MatMul(row, x.Slice((n-1)*m.HiddenSize, n*m.HiddenSize), m.LMHead, 1)
-		logits = row.F
+		logits = s.next
+		p.q.MatMul(logits, x.Slice((n-1)*m.HiddenSize, n*m.HiddenSize), m.LMHead, 1)
 	}
 	if err := p.q.Wait(); err != nil {
 		return err
 	}
-	if notFinite(logits) >= 0 {
+	if notFinite(logits.F) >= 0 {
 		return &ValueError{Layer: m.NumHiddenLayers, Position: p.first + n - 1}
 	}
 	s.commit(ids, logits)
@@ -196,7 +203,7 @@ func (s *Sequence) pass(ctx context.Context, ids []int, hook *Hook, last bool) (
 }
 
 // commit makes a finished pass part of the text.
-func (s *Sequence) commit(ids []int, logits []float32) {
+func (s *Sequence) commit(ids []int, logits metal.Buffer) {
 	for i, old := range s.kda {
 		s.kda[i], s.spare[i] = s.spare[i], old
 		if old.shared {
@@ -204,5 +211,8 @@ func (s *Sequence) commit(ids []int, logits []float32) {
 		}
 	}
 	s.tokens = append(s.tokens, ids...)
-	s.logits = logits
+	s.logits = logits.F
+	if logits.Len() > 0 {
+		s.row, s.next = s.next, s.row
+	}
 }

@@ -13,11 +13,12 @@ import (
 // Load builds the model of an opened snapshot. Every tensor of the language model
 // must be there with its dtype and shape, and no other: a *checkpoint.TensorError
 // names the first that isn't so. Weights stay in the snapshot's mapped memory,
-// which must outlive the model. The model's source is Resident.
-func Load(c *Config, snapshot *checkpoint.Snapshot, device metal.Device) (*Model, error) {
+// which must outlive the model; with a spine of BF12 its matrices are packed into
+// memory of their own. The model's source is Resident.
+func Load(c *Config, snapshot *checkpoint.Snapshot, device metal.Device, spine metal.Format) (*Model, error) {
 	m := &Model{Config: *c, Device: device, snapshot: snapshot}
 	m.scratch.device = device
-	l := &loader{m: m, snapshot: snapshot, device: device, used: map[string]bool{}}
+	l := &loader{m: m, snapshot: snapshot, device: device, used: map[string]bool{}, format: spine}
 
 	m.EmbedTokens = l.matrix("model.embed_tokens.weight", c.VocabSize, c.HiddenSize)
 	m.LMHead = l.matrix("lm_head.weight", c.VocabSize, c.HiddenSize)
@@ -80,6 +81,7 @@ type loader struct {
 	snapshot *checkpoint.Snapshot
 	device   metal.Device
 	used     map[string]bool
+	format   metal.Format // of the spine's matrices
 	err      error
 }
 
@@ -96,14 +98,27 @@ func (l *loader) tensor(name string, dtype checkpoint.DType, shape ...int) []byt
 	return t.Data
 }
 
-// matrix is a BF16 weight [rows, cols], as stored.
-func (l *loader) matrix(name string, rows, cols int) metal.Matrix {
+// stored is a BF16 weight [rows, cols] as it is.
+func (l *loader) stored(name string, rows, cols int) metal.Matrix {
 	data := l.tensor(name, "BF16", rows, cols)
 	if l.err != nil {
 		return metal.Matrix{}
 	}
 	l.spine(rows*cols, len(data))
 	return l.device.NewMatrix(metal.BF16, rows, cols, data, nil)
+}
+
+// matrix is a BF16 weight [rows, cols] in the spine's format, if its rows allow that.
+func (l *loader) matrix(name string, rows, cols int) metal.Matrix {
+	w := l.stored(name, rows, cols)
+	if l.format != metal.BF12 || cols%metal.BF12Block != 0 || l.err != nil {
+		return w
+	}
+	data, aside := metal.PackBF12(rows, cols, w.Data)
+	size := int64(len(data) + len(aside))
+	l.m.SpineBytes += size - int64(len(w.Data))
+	l.m.PackedBytes += size
+	return l.device.NewMatrix(metal.BF12, rows, cols, data, aside)
 }
 
 func (l *loader) spine(parameters, bytes int) {

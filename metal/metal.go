@@ -18,6 +18,7 @@ type Format uint8
 const (
 	F32  Format = iota // little-endian float32
 	BF16               // the upper half of a float32, little-endian
+	BF12               // BF16 in 12 bits: see PackBF12
 	MX4                // MXFP4: two E2M1 codes a byte, low nibble first, and one E8M0 scale for 32 inputs
 )
 
@@ -27,6 +28,8 @@ func (f Format) String() string {
 		return "F32"
 	case BF16:
 		return "BF16"
+	case BF12:
+		return "BF12"
 	case MX4:
 		return "MX4"
 	}
@@ -43,6 +46,8 @@ func (f Format) RowBytes(cols int) int {
 		return 4 * cols
 	case BF16:
 		return 2 * cols
+	case BF12:
+		return cols / BF12Block * BF12BlockBytes
 	default:
 		return cols / 2
 	}
@@ -54,7 +59,7 @@ type Matrix struct {
 	Format     Format
 	Rows, Cols int
 	Data       []byte
-	Scales     []byte // MX4 only: Rows × Cols/32
+	Scales     []byte // MX4: Rows × Cols/32 scales; BF12: what PackBF12 put aside
 	Mem        any    // the device's own handle, nil on the CPU
 }
 
@@ -99,6 +104,8 @@ type Device interface {
 type Queue interface {
 	// Wait returns when all operations have run; the error is the context's.
 	Wait() error
+	// Reset begins anew, after Wait, under another context.
+	Reset(ctx context.Context)
 
 	// Embed copies rows ids of table (BF16 or F32), widened: y[len(ids)][table.Cols].
 	Embed(y Buffer, table Matrix, ids []int)

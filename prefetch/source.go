@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 )
@@ -70,6 +71,7 @@ type Resident struct {
 
 	mu    sync.Mutex
 	count counter
+	free  []*residentBatch // closed ones
 }
 
 // NewResident returns a source over find, which gives an expert's bytes and must be
@@ -79,8 +81,8 @@ func NewResident(find func(Key) (*Parts, bool)) *Resident {
 }
 
 func (r *Resident) Demand(ctx context.Context, layer int, experts []int, rows int) (Batch, error) {
-	b := &residentBatch{r: r, ctx: ctx, layer: layer, experts: experts}
-	b.parts = make([]*Parts, len(experts))
+	b := r.batch()
+	*b = residentBatch{r: r, ctx: ctx, layer: layer, experts: experts, parts: slices.Grow(b.parts[:0], len(experts))[:len(experts)]}
 	for i, e := range experts {
 		key := Key{layer, e}
 		p, ok := r.find(key)
@@ -96,6 +98,19 @@ func (r *Resident) Demand(ctx context.Context, layer int, experts []int, rows in
 		r.count.hit(Key{layer, e}, b.parts[i].Size())
 	}
 	return b, nil
+}
+
+// batch is a closed batch to be used again, or a new one.
+func (r *Resident) batch() *residentBatch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := len(r.free)
+	if n == 0 {
+		return new(residentBatch)
+	}
+	b := r.free[n-1]
+	r.free = r.free[:n-1]
+	return b
 }
 
 func (r *Resident) Stats() Stats {
@@ -135,7 +150,12 @@ func (b *residentBatch) Next(leases []Lease) (int, error) {
 
 func (b *residentBatch) Release(Lease) {}
 
-func (b *residentBatch) Close() { b.computed() }
+func (b *residentBatch) Close() {
+	b.computed()
+	b.r.mu.Lock()
+	defer b.r.mu.Unlock()
+	b.r.free = append(b.r.free, b)
+}
 
 func (b *residentBatch) computed() {
 	if b.delivered.IsZero() {

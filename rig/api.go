@@ -5,6 +5,7 @@ import (
 
 	"deltafin/engine"
 	"deltafin/engine/xtml"
+	"deltafin/metal"
 )
 
 // Options says which model to keep warm and with what. The zero value is the
@@ -12,7 +13,10 @@ import (
 type Options struct {
 	Model    string // directory of a K3 snapshot; "" or "nano-k3" is the embedded model
 	Threads  int    // computing goroutines; 0 means as many as the process may use CPUs
+	Spine    string // how all weights but the routed experts are kept: "" or "bf16" as stored, "bf12" packed without loss
 	CacheDir string // where the embedded models are unpacked; "" means the platform's cache directory
+
+	Watch func(metal.Device) metal.Device // stands before the device, to watch its operations; nil watches nothing
 }
 
 // Request asks for a generation. Exactly one of Prompt, IDs and Segments is the
@@ -109,6 +113,7 @@ type ModelInfo struct {
 // MemoryMap says what occupies memory, in bytes.
 type MemoryMap struct {
 	SpineMapped   int64 // weights beside the routed experts, mapped from files: the system may drop them
+	SpinePacked   int64 // of the same, those packed as BF12: in memory for good
 	ExpertsMapped int64 // routed experts, likewise
 	KeptStates    int64 // sequences kept for prefix reuse, parts that they share counted for each
 	KeptSequences int   // their number

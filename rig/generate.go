@@ -224,7 +224,7 @@ func (r *Rig) finish(g *Generation, s *engine.Sequence, begin time.Time) *Genera
 }
 
 // Logits computes the row of logits after the prompt of q, and its n likeliest
-// tokens. The row must not be changed.
+// tokens.
 func (r *Rig) Logits(ctx context.Context, q Request, n int) (top []TokenProb, logits []float32, err error) {
 	ids, err := r.prompt(ctx, q)
 	if err != nil {
@@ -242,7 +242,7 @@ func (r *Rig) Logits(ctx context.Context, q Request, n int) (top []TokenProb, lo
 	if err != nil {
 		return nil, nil, err
 	}
-	logits = s.Logits()
+	logits = slices.Clone(s.Logits())
 	all := engine.Sampling{}.Distribution(logits)
 	for _, t := range all[:min(n, len(all))] {
 		top = append(top, TokenProb{ID: t.ID, Text: r.tok.Decode([]int{t.ID}), Logit: logits[t.ID], Prob: t.Prob})

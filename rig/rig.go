@@ -58,6 +58,10 @@ func Open(ctx context.Context, o Options) (_ *Rig, err error) {
 			r.release()
 		}
 	}()
+	spine, ok := spines[o.Spine]
+	if !ok {
+		return nil, &engine.SettingError{Name: "spine", Want: "bf16 (as stored) or bf12 (packed without loss)", Got: o.Spine}
+	}
 	files, err := r.find(o)
 	if err != nil {
 		return nil, err
@@ -81,7 +85,10 @@ func Open(ctx context.Context, o Options) (_ *Rig, err error) {
 		return nil, err
 	}
 	r.device = cpu.Open(cpu.Options{Threads: o.Threads})
-	if r.model, err = engine.Load(config, r.snapshot, r.device); err != nil {
+	if o.Watch != nil {
+		r.device = o.Watch(r.device)
+	}
+	if r.model, err = engine.Load(config, r.snapshot, r.device, spine); err != nil {
 		return nil, err
 	}
 	r.loads++
@@ -90,6 +97,9 @@ func Open(ctx context.Context, o Options) (_ *Rig, err error) {
 	r.turn <- struct{}{}
 	return r, nil
 }
+
+// spines are the formats by Options.Spine.
+var spines = map[string]metal.Format{"": metal.BF16, "bf16": metal.BF16, "bf12": metal.BF12}
 
 // find locates the model's files and names the model.
 func (r *Rig) find(o Options) (fs.FS, error) {
@@ -208,7 +218,7 @@ func (r *Rig) Memory() MemoryMap {
 	var heap runtime.MemStats
 	runtime.ReadMemStats(&heap)
 	rss, peak := residentBytes()
-	m := MemoryMap{SpineMapped: r.model.SpineBytes, ExpertsMapped: r.model.ExpertsBytes, Heap: int64(heap.HeapInuse), RSS: rss, PeakRSS: peak}
+	m := MemoryMap{SpineMapped: r.model.SpineBytes - r.model.PackedBytes, SpinePacked: r.model.PackedBytes, ExpertsMapped: r.model.ExpertsBytes, Heap: int64(heap.HeapInuse), RSS: rss, PeakRSS: peak}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, k := range r.kept.list {

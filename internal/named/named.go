@@ -93,6 +93,14 @@ func (t *Type) SetLayout(shape reflect.Type, comparable bool) {
 		t.typ.equal = func(p, q unsafe.Pointer) bool { return t.typ.equal(p, q) } // that of SetUnderlying
 	}
 	s := unpack(shape)
+	// Map and struct types made of t before SetUnderlying find its pointers here.
+	switch shape.Kind() {
+	case reflect.Array:
+		from, to := (*abiArray)(unsafe.Pointer(s)), (*abiArray)(unsafe.Pointer(t.typ))
+		to.elem, to.slice, to.len = from.elem, from.slice, from.len
+	case reflect.Struct:
+		(*abiStruct)(unsafe.Pointer(t.typ)).fields = (*abiStruct)(unsafe.Pointer(s)).fields
+	}
 	t.typ.size, t.typ.ptrBytes, t.typ.align, t.typ.fieldAlign, t.typ.gcData = s.size, s.ptrBytes, s.align, s.fieldAlign, s.gcData
 	t.typ.tflag = t.typ.tflag&^tflagLayout | s.tflag&tflagLayout
 }

@@ -17,9 +17,9 @@ import (
 // newAsked is a shell in this process that knows what cells declare, and runs none.
 func newAsked(t testing.TB, cells ...string) *shell {
 	t.Helper()
-	c := &child{bindings: testBindings(), replies: map[uint64]*reply{}, running: map[uint64]*cellOutput{}, shells: map[string]*shell{}}
+	c := &child{modules: newModules(t.TempDir()), bindings: testBindings(), replies: map[uint64]*reply{}, running: map[uint64]*cellOutput{}, shells: map[string]*shell{}}
 	c.bindings.Package = "lab"
-	c.session, c.stdin = &Session{child: c}, &stdinReader{child: c}
+	c.session, c.stdin, c.waits = &Session{child: c}, &stdinReader{child: c}, newWaits()
 	s, err := newShell(c, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ const keptCallbacks = 256
 // ends it by itself: the next call of it runs.
 func (c *child) callback(f func()) func() {
 	of := c.current().root()
+	c.waits.stirred.Store(true)
 	return func() {
 		o := c.newCell(of.id, false)
 		o.of, o.over = of, true

@@ -183,7 +183,7 @@ func (t *table) checkWith(fset *token.FileSet, src *source, expression bool, aga
 		return nil, undo, syntaxErrors(src, err)
 	}
 	u.silent = silent && !expression
-	u.program = strings.HasPrefix(strings.TrimSpace(src.text), "package ")
+	u.program = hasPackageClause(src.text)
 	if expression && (len(pieces) != 1 || len(pieces[0].stmt) != 1) {
 		return nil, undo, []*CompileError{{Source: src, Msg: "expected one expression"}}
 	}
@@ -389,7 +389,7 @@ func (u *unit) collect() []*CompileError {
 					}
 					nd := u.newDecl(s.Name.Name, typeKind, s, doc)
 					nd.spec, nd.generic = s, s.TypeParams != nil
-					if p := seen[s.Name.Name]; p != nil {
+					if p := seen[s.Name.Name]; p != nil && s.Name.Name != "_" {
 						return []*CompileError{u.at(s.Name.Pos(), s.Name.Name+" redeclared in this cell")}
 					}
 					seen[s.Name.Name] = s
@@ -1028,9 +1028,15 @@ func (u *unit) tie(d *decl, n ast.Node) bool {
 	return true
 }
 
-// aliasPath undoes importAlias for the paths that it can name.
+// aliasPath undoes importAlias.
 func aliasPath(alias string) string {
-	return strings.ReplaceAll(strings.TrimSuffix(alias, mark), mark, "/")
+	parts := strings.Split(strings.ReplaceAll(strings.TrimSuffix(alias, mark), mark, "/"), string(escape))
+	for i, s := range parts[1:] {
+		if r, err := strconv.ParseUint(s[:4], 16, 32); err == nil {
+			parts[i+1] = string(rune(r)) + s[4:]
+		}
+	}
+	return strings.Join(parts, "")
 }
 
 // clearPositions keeps positions of a parsed text out of other files.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -25,6 +26,8 @@ type child struct {
 	out      *outbox
 	pipes    *stdPipes
 	stdin    *stdinReader
+	modules  *modules
+	waits    *waits
 	ballast  []byte // see kernel.BallastBytes
 
 	labels   sync.Map // unsafe.Pointer of a goroutine's label → *cellOutput
@@ -75,11 +78,15 @@ func ChildMain(b Bindings) error {
 		b.Package = "lab"
 	}
 	c := &child{
-		bindings: b, link: l, out: newOutbox(l), pipes: pipes, ballast: make([]byte, kernel.BallastBytes),
-		replies: map[uint64]*reply{}, running: map[uint64]*cellOutput{}, shells: map[string]*shell{}, callbacks: map[*cellOutput]bool{},
+		bindings: b, modules: newModules(h.Modules), link: l, out: newOutbox(l), pipes: pipes, ballast: make([]byte, kernel.BallastBytes),
+		waits: newWaits(), replies: map[uint64]*reply{}, running: map[uint64]*cellOutput{}, shells: map[string]*shell{}, callbacks: map[*cellOutput]bool{},
 	}
 	c.session = &Session{child: c}
 	c.stdin = &stdinReader{child: c}
+	if err := c.stdin.pipe.open(); err != nil {
+		return fmt.Errorf("cell: standard input: %w", err)
+	}
+	beProgram()
 	c.latest = c.newCell(0, false)
 	pipes.start(c)
 	go c.out.flusher()
@@ -123,6 +130,7 @@ const maxStack = 256 << 20
 func (c *child) newCell(id uint64, stdin bool) *cellOutput {
 	o := &cellOutput{child: c, id: id, stdin: stdin, run: interp.NewRun()}
 	o.run.Uncaught = o.uncaught
+	o.run.Waits = func(at func() interp.TraceFrame, cases []reflect.SelectCase) func() { return c.begin(o.run, at, cases) }
 	o.room.L = &o.mu
 	o.ctx, o.stop = context.WithCancel(context.Background())
 	return o
@@ -305,12 +313,14 @@ func (c *child) answer(o *cellOutput, f frame) (v any, e *kernel.CellError) {
 		if err := json.Unmarshal(f.Data, &d); err != nil {
 			return nil, bad(err)
 		}
+		main.table.lib.glance(o.ctx, d.Code)
 		return main.complete(d.Code, d.Cursor), nil
 	case reqInspect:
 		var d cursorData
 		if err := json.Unmarshal(f.Data, &d); err != nil {
 			return nil, bad(err)
 		}
+		main.table.lib.glance(o.ctx, d.Code)
 		b, found := main.inspect(d.Code, d.Cursor, d.Detail)
 		return inspectData{b, found}, nil
 	case reqComm:

@@ -29,7 +29,7 @@ func (s *shell) complete(code string, cursor int) kernel.Completions {
 	m := matcher{prefix: code[start:offset], seen: map[string]bool{}}
 	if path, ok := importPath(list); ok {
 		m.prefix = path
-		for _, p := range s.table.lib.paths() {
+		for _, p := range append(s.table.lib.paths(), s.table.lib.gottenPaths()...) {
 			m.add(p, "module", "", 0)
 		}
 		return m.completions(cursor)

@@ -22,7 +22,10 @@
 //	                       types that compiled code knows too (rtype.go), and one
 //	                       function of the statements
 //	run      eval.go       by yaegi; errors.go words compile errors and panics,
-//	                       output.go values
+//	                       package display values
+//
+// Packages of modules come from modules.go, which runs the go command for %get, and
+// packages.go, which parses and checks them; gotten.go lowers what cells reach of them.
 //
 // complete.go, inspect.go and iscomplete.go answer front ends without running
 // anything, and help.go answers cells such as "name?". They work from a probe of the
@@ -42,7 +45,7 @@
 // cell, name, count, error and data, and a text; each op uses some. A frame has at
 // most 64 MiB. From the parent:
 //
-//	hello        once, first: data {memory_limit}
+//	hello        once, first: data {memory_limit, modules}
 //	execute      id is the cell: data {code, count, subshell, silent, stdin}
 //	interrupt    stop the cell or request id
 //	interrupt_callbacks      stop the functions that the widgets have called
@@ -95,6 +98,6 @@
 //
 // A memory limit that the process is held to exists on Linux only. Bytes written
 // to the child's own handles are lost on Windows, and programs that cells started
-// outlive the child there. os.Stdin is empty (fmt.Scan and the exported Input ask
-// the front end). docs/cells.md lists what Go has and cells haven't.
+// outlive the child there, where os.Stdin is empty (fmt.Scan and the exported Input
+// ask the front end). docs/cells.md lists what Go has and cells haven't.
 package cell

@@ -125,7 +125,14 @@ func (s *shell) panicError(run *interp.Run, err error) *kernel.CellError {
 	for _, f := range run.Trace() {
 		src := s.source[f.File]
 		at := f.File + ":" + strconv.Itoa(f.Line)
-		if src == nil || at == last {
+		if at == last {
+			continue
+		}
+		if src == nil {
+			if in := s.table.lib.within(f.File); in != "" {
+				last = at
+				e.Traceback = append(e.Traceback, faint+in+":"+strconv.Itoa(f.Line)+reset)
+			}
 			continue
 		}
 		last = at

@@ -2,16 +2,17 @@ package cell
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/token"
 	"log"
 	"maps"
+	"os"
 	"path"
 	"reflect"
 	"runtime"
 	"runtime/pprof"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -68,8 +69,10 @@ func newShell(c *child, main *shell) (*shell, error) {
 		}
 		return nil
 	}
+	s.interp.Made = c.waits.channel
 	more := moreSymbols()
-	for _, symbols := range []interp.Exports{stdlib.Symbols, unsafe.Symbols, more} {
+	generic := c.genericSymbols()
+	for _, symbols := range []interp.Exports{stdlib.Symbols, unsafe.Symbols, more, generic} {
 		if err := s.interp.Use(symbols); err != nil {
 			return nil, fmt.Errorf("cell: interpreter: %w", err)
 		}
@@ -94,16 +97,36 @@ func newShell(c *child, main *shell) (*shell, error) {
 				processors(runtime.GOMAXPROCS(0))
 			}),
 		},
-		"os/os":   {"Exit": reflect.ValueOf(c.exit)},
+		"os/os": {
+			"Args":        reflect.ValueOf(&os.Args).Elem(),
+			"Exit":        reflect.ValueOf(c.exit),
+			"FindProcess": reflect.ValueOf(os.FindProcess),
+		},
+		"flag/flag": {
+			"CommandLine": reflect.ValueOf(&flag.CommandLine).Elem(),
+			"Parse":       reflect.ValueOf(func() { c.parseFlags(flag.CommandLine, os.Args[1:]) }),
+		},
 		"log/log": logSymbols(),
 		"os/exec/exec": {
 			"Command":        reflect.ValueOf(c.command),
 			"CommandContext": reflect.ValueOf(c.commandContext),
 		},
 		path.Join(internalPath, internalPath): {
-			"Guard": reflect.ValueOf(c.guard),
-			"Show":  reflect.ValueOf(c.show),
-			"Clear": reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
+			"Missing": reflect.ValueOf(func(name, why string, assembly bool) error {
+				return &missingError{name: name, why: why, assembly: assembly}
+			}),
+			"Guard":       reflect.ValueOf(c.guard),
+			"Show":        reflect.ValueOf(c.show),
+			"ParseFlags":  reflect.ValueOf(c.parseFlags),
+			"Started":     reflect.ValueOf(started),
+			"Lock":        reflect.ValueOf(c.lock),
+			"LockRW":      reflect.ValueOf(c.lockRW),
+			"ReadLock":    reflect.ValueOf(c.readLock),
+			"WaitGroup":   reflect.ValueOf(c.waitGroup),
+			"WaitCond":    reflect.ValueOf(c.waitCond),
+			"LoopOver":    reflect.ValueOf(loopOver),
+			"NilReceiver": reflect.ValueOf(nilReceiver),
+			"Clear":       reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
 
 			"UnsafeAdd":        reflect.ValueOf(func(p goUnsafe.Pointer, n int) goUnsafe.Pointer { return goUnsafe.Add(p, n) }),
 			"UnsafeString":     reflect.ValueOf(func(p *byte, n int) string { return goUnsafe.String(p, n) }),
@@ -129,23 +152,30 @@ func newShell(c *child, main *shell) (*shell, error) {
 		log.SetOutput(streamWriter{c, "stderr"})
 		lib, err := newLibrary(func(p string) bool {
 			key := p + "/" + packageName(p)
-			return stdlib.Symbols[key] != nil || more[key] != nil || p == "iter" || p == "unsafe"
-		})
+			return stdlib.Symbols[key] != nil || more[key] != nil || generic[key] != nil || p == "unsafe"
+		}, &packages{modules: c.modules, fset: s.fset, gotten: map[string]*gottenPackage{}})
 		if err != nil {
 			return nil, err
 		}
 		lab, reached := reflectPackage(lib, c.bindings.Package, exports)
 		known := []map[string]map[string]reflect.Value{{"log/log": logSymbols()}, stdlib.Symbols, unsafe.Symbols, more, reached, {path.Join(c.bindings.Package, c.bindings.Package): exports}}
-		s.table, s.reached = newTable(lib, lab, func(p, name string) reflect.Type {
+		symbol := func(p, name string) (reflect.Value, bool) {
 			for _, symbols := range known {
 				for _, key := range []string{path.Join(p, packageName(p)), path.Join(p, path.Base(p))} {
-					if v := symbols[key][name]; isTypeExport(v) {
-						return v.Type().Elem()
+					if v, ok := symbols[key][name]; ok {
+						return v, true
 					}
 				}
 			}
+			return reflect.Value{}, false
+		}
+		s.table, s.reached = newTable(lib, lab, func(p, name string) reflect.Type {
+			if v, _ := symbol(p, name); isTypeExport(v) {
+				return v.Type().Elem()
+			}
 			return nil
 		}), reached
+		s.table.known, s.table.shell = symbol, s
 		s.table.compiled = compiled
 	} else {
 		s.reached = main.reached
@@ -195,7 +225,7 @@ func (c *child) guard(f func()) func() {
 // show is what lowered code calls with the values of a cell's last expression.
 func (c *child) show(values ...any) {
 	o := c.current()
-	b := render(values)
+	b := display.Render(values...)
 	if o.capture != nil {
 		*o.capture = b
 		return
@@ -210,7 +240,10 @@ func (c *child) show(values ...any) {
 func (s *shell) execute(o *cellOutput, d executeData) {
 	s.turn.Lock()
 	o.silent = d.Silent
+	stop, stopWatch := s.child.stdin.serve(o, d.Code), s.child.watch(o, d.Code)
 	e := s.supervise(o, func() *kernel.CellError { return s.runCell(o, d.Code, d.Count, false) })
+	stop()
+	stopWatch()
 	s.child.pipes.sync()
 	s.child.done(o.id, e)
 }
@@ -301,12 +334,23 @@ func (s *shell) runCell(o *cellOutput, code string, count int, expression bool) 
 			defer s.turn.Unlock()
 		}
 	}
+	for _, g := range m.gets {
+		if e := s.get(o, g, newSource("", count, code)); e != nil {
+			return e
+		}
+	}
+	if e := s.fetch(o, m.code); e != nil {
+		return e
+	}
 	began := time.Now()
 	enter, e := s.prepare(o.run, code, m.code, count, expression)
 	if e != nil || enter == "" {
 		return e
 	}
 	called := time.Now()
+	if e := s.initialize(o); e != nil {
+		return e
+	}
 	err := s.interp.Call(o.run, enter)
 	if m.timed {
 		s.child.toc()
@@ -339,50 +383,19 @@ func (s *shell) prepare(run *interp.Run, code, text string, count int, expressio
 		return "", compileError(errs)
 	}
 	low := lower(u)
-	forget := undo
-	undo = func() {
-		forget()
-		for _, f := range low.undos {
-			f()
-		}
-	}
-	var shared []*decl
 	err := low.err
 	if err == nil {
-		shared, err = s.learn(run, u)
-	}
-	if err == nil {
-		err = s.compile(run, low.file)
+		err = s.install(run, u, low)
 	}
 	if err != nil {
 		undo()
+		low.undo()
 		return "", s.unsupported(src, err)
 	}
-	for _, d := range shared {
-		// The interpreter may have moved a variable: point at it anew.
-		if v, ok := d.home.interp.Global(d.run); !ok || !s.interp.SetGlobal(d.run, v) {
-			undo()
-			return "", s.unsupported(src, fmt.Errorf("%s, a variable of another shell, can't be shared", d.name))
-		}
-	}
-	for _, d := range append(slices.Clone(u.fresh), low.made...) {
-		if d.code == nil {
-			continue
-		}
-		f, ok := s.interp.Func(d.run)
-		if !ok {
-			undo()
-			return "", s.unsupported(src, fmt.Errorf("method %s", d.name))
-		}
-		d.code.run.Store(&f)
-	}
 	t.commit(u)
-	for k, d := range low.instances {
-		t.instances[k] = d
-	}
-	for _, d := range append(u.fresh, low.made...) {
-		d.home = s
-		s.known[d] = true
+	t.keep(s, u, low)
+	for _, run := range low.inits {
+		t.pending = append(t.pending, pendingInit{s, run})
 	}
 	return low.enter, nil
 }

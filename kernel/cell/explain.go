@@ -78,7 +78,7 @@ func (p *probe) explain(o types.Object, detail int) help {
 		h.doc = p.docs[p.docKey(o)].Doc
 	} else if o.Pkg().Path() != cellPath {
 		h.path = o.Pkg().Path()
-		h.doc = p.lib.docs.doc(h.path, p.docKey(o))
+		h.doc = p.lib.doc(h.path, p.docKey(o))
 	} else if v, ok := o.(*types.Var); ok && v.IsField() {
 		h.doc = p.fieldDoc(v)
 	}

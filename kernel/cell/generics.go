@@ -19,7 +19,7 @@ var genericFiles embed.FS
 // genericSource is the text of a package's generic functions, "" where it has none.
 func genericSource(path string) string {
 	b, err := genericFiles.ReadFile("generic/" + path[strings.LastIndexByte(path, '/')+1:] + ".go.txt")
-	if err != nil || strings.Contains(path, "/") && path != "sync/atomic" && path != "math/rand/v2" {
+	if err != nil || strings.Contains(path, "/") && path != "sync/atomic" && path != "math/rand/v2" && path != "crypto/hkdf" && path != "crypto/pbkdf2" {
 		return ""
 	}
 	return string(b)
@@ -30,13 +30,13 @@ func genericSource(path string) string {
 type body struct {
 	fn   *ast.FuncDecl
 	info *types.Info
-	pos  bool // whether its positions are a cell's
+	of   *gottenPackage // nil for those of cells and the standard library
 }
 
 // bodyOf finds the generic function or method f.
 func (l *lowerer) bodyOf(f *types.Func) (body, bool) {
 	if b, ok := l.u.bodies[f]; ok {
-		return body{b, l.u.info, true}, true
+		return body{fn: b, info: l.u.info}, true
 	}
 	lib := l.u.table.lib
 	lib.mu.Lock()
@@ -62,14 +62,14 @@ func (l *lowerer) instance(f *types.Func, args []types.Type) (string, bool) {
 		for i := range tps.Len() {
 			subst[tps.At(i)] = concrete[i]
 		}
-		l.within(d, b.info, subst, b.pos, func() {
-			fn := *b.fn
-			ft := *b.fn.Type
-			ft.TypeParams = nil
-			fn.Type, fn.Doc = &ft, nil
-			fn.Name = &ast.Ident{Name: d.run, NamePos: b.fn.Name.NamePos}
-			d.lowered = l.node(&fn)
-		})
+		compile := func() {
+			l.within(d, b.info, subst, func() { d.lowered = l.functionDecl(b.fn, f, d.run) })
+		}
+		if b.of != nil {
+			l.enqueue(job{d: d, of: b.of, fn: b.fn, subst: subst, run: compile})
+			return
+		}
+		compile()
 	})
 	return d.run, true
 }
@@ -127,8 +127,8 @@ func (l *lowerer) compileMethods(d *decl, inst *types.Named, args []types.Type) 
 		for j := range rps.Len() {
 			subst[rps.At(j)] = args[j]
 		}
-		compile = append(compile, func() {
-			l.within(md, b.info, subst, b.pos, func() {
+		lower := func() {
+			l.within(md, b.info, subst, func() {
 				var err error
 				if md.code, err = l.codeOf(inst, m); err != nil {
 					l.errs = append(l.errs, err)
@@ -139,7 +139,12 @@ func (l *lowerer) compileMethods(d *decl, inst *types.Named, args []types.Type) 
 				}
 				md.lowered = l.methodDecl(b.fn, recv, m.Signature(), md.run)
 			})
-		})
+		}
+		if b.of != nil {
+			l.enqueue(job{d: md, of: b.of, fn: b.fn, subst: subst, run: lower})
+			continue
+		}
+		compile = append(compile, lower)
 	}
 	for _, f := range compile {
 		f()
@@ -194,7 +199,6 @@ func (l *lowerer) renew(changed map[*decl]bool) {
 
 // obtain finds or makes the declaration of one instance.
 func (l *lowerer) obtain(o types.Object, name string, args []types.Type, compile func(*decl)) *decl {
-	t := l.u.table
 	var key strings.Builder
 	if d := l.u.named[o]; d != nil {
 		key.WriteString(strconv.Itoa(d.id))
@@ -204,16 +208,23 @@ func (l *lowerer) obtain(o types.Object, name string, args []types.Type, compile
 	for _, a := range args {
 		key.WriteString("," + l.key(a))
 	}
-	d := t.instances[key.String()]
+	kind := funcKind
+	if _, ok := o.(*types.TypeName); ok {
+		kind = typeKind
+	}
+	return l.obtainKey(key.String(), name, kind, compile)
+}
+
+// obtainKey finds or makes the declaration with a key.
+func (l *lowerer) obtainKey(key, name string, kind declKind, compile func(*decl)) *decl {
+	t := l.u.table
+	d := t.instances[key]
 	if d == nil {
-		d = l.instances[key.String()]
+		d = l.instances[key]
 	}
 	if d == nil {
-		d = &decl{name: name, kind: funcKind, uses: map[*decl]bool{}, generic: true, run: name + mark + strconv.Itoa(t.next())}
-		if _, ok := o.(*types.TypeName); ok {
-			d.kind = typeKind
-		}
-		l.instances[key.String()] = d
+		d = &decl{name: name, kind: kind, uses: map[*decl]bool{}, generic: true, run: name + mark + strconv.Itoa(t.next())}
+		l.instances[key] = d
 		l.made = append(l.made, d)
 		compile(d)
 	}
@@ -222,7 +233,7 @@ func (l *lowerer) obtain(o types.Object, name string, args []types.Type, compile
 }
 
 // within lowers with another function's facts.
-func (l *lowerer) within(d *decl, info *types.Info, subst map[*types.TypeParam]types.Type, pos bool, f func()) {
+func (l *lowerer) within(d *decl, info *types.Info, subst map[*types.TypeParam]types.Type, f func()) {
 	cur, oinfo, osubst := l.cur, l.info, l.subst
 	l.cur, l.info, l.subst = d, info, subst
 	d.needs = l.paths
@@ -375,29 +386,27 @@ func (l *lowerer) mentions(t types.Type, seen map[types.Type]bool) bool {
 	return false
 }
 
-// generic gives what a use of a generic function or type becomes, or nil.
-func (l *lowerer) generic(e ast.Expr) ast.Expr {
-	var id *ast.Ident
+// nameOf is the name in a name, a selector, or one of these for some types; nil for
+// other expressions.
+func nameOf(e ast.Expr) *ast.Ident {
+	switch x := e.(type) {
+	case *ast.IndexExpr:
+		e = x.X
+	case *ast.IndexListExpr:
+		e = x.X
+	}
 	switch x := e.(type) {
 	case *ast.Ident:
-		id = x
+		return x
 	case *ast.SelectorExpr:
-		id = x.Sel
-	case *ast.IndexExpr:
-		switch y := x.X.(type) {
-		case *ast.Ident:
-			id = y
-		case *ast.SelectorExpr:
-			id = y.Sel
-		}
-	case *ast.IndexListExpr:
-		switch y := x.X.(type) {
-		case *ast.Ident:
-			id = y
-		case *ast.SelectorExpr:
-			id = y.Sel
-		}
+		return x.Sel
 	}
+	return nil
+}
+
+// generic gives what a use of a generic function or type becomes, or nil.
+func (l *lowerer) generic(e ast.Expr) ast.Expr {
+	id := nameOf(e)
 	if id == nil {
 		return nil
 	}
@@ -415,7 +424,7 @@ func (l *lowerer) generic(e ast.Expr) ast.Expr {
 			return x
 		}
 		if name, ok := l.instance(o.Origin(), args); ok {
-			return &ast.Ident{Name: name, NamePos: e.Pos()}
+			return l.funcValue(e, &ast.Ident{Name: name, NamePos: e.Pos()}, inst.Type)
 		}
 	case *types.TypeName:
 		return setPositions(l.typeOf(inst.Type), e.Pos())

@@ -114,7 +114,7 @@ func (p *probe) packageHelp(path string, detail int) (display.Bundle, bool) {
 // packageText is a package's documentation, for detail 0 its first paragraph, and
 // what it has.
 func (p *probe) packageText(q *types.Package, detail int) help {
-	h := help{signature: "package " + q.Name(), path: q.Path(), doc: p.lib.docs.doc(q.Path(), "")}
+	h := help{signature: "package " + q.Name(), path: q.Path(), doc: p.lib.doc(q.Path(), "")}
 	if q != p.lab {
 		h.signature += fmt.Sprintf(" // import %q", q.Path())
 	}

@@ -24,6 +24,9 @@ type Options struct {
 	Env []string
 	// Dir is the child's working directory; "" means this process's.
 	Dir string
+	// Modules is a directory for the modules that cells get. The Host has one of its
+	// own in it, which Close removes; "" means one in the system's temporary directory.
+	Modules string
 	// MemoryLimit is how many bytes the child may allocate; 0 means no limit. On
 	// Linux more than that ends the child at once; elsewhere the limit only makes
 	// the garbage collector work harder near it.
@@ -65,7 +68,9 @@ func New(o Options) *Host {
 		o.InterruptGrace = time.Second
 	}
 	o.Language = fillLanguage(o.Language)
+	o.Modules = sessionDir(o.Modules)
 	h := &Host{options: o, shells: map[string]bool{}}
+	h.pending.Go(func() { removeStale(o.Modules) })
 	h.pending.Go(func() { h.process() })
 	return h
 }
@@ -319,5 +324,6 @@ func (h *Host) Close() error {
 		p.end(h.options.InterruptGrace)
 	}
 	h.pending.Wait()
+	os.RemoveAll(h.options.Modules) // what can't go now is stale one day: see removeStale
 	return nil
 }

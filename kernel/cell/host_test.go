@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -466,6 +467,8 @@ func TestErrorsOfExportsHaveTheirNames(t *testing.T) {
 	}
 }
 
+var address = regexp.MustCompile(`0x[0-9a-f]+`)
+
 func TestRichResults(t *testing.T) {
 	h := newHost(t, nil)
 	mustRun(t, h, `import ("image"; "image/color")
@@ -481,7 +484,7 @@ type row struct {
 		{"Sheet()", display.MIMEMarkdown, "*sheet*", "*sheet*"},
 		{"s := Sheet()\n&s", display.MIMEMarkdown, "*sheet*", "*sheet*"},
 		{"[]row{{\"a\", 1, square{2}}, {\"b\", 2, nil}}", display.MIMEHTML, ">name</th>", "[{name:a N:1 of:{side:2}} {name:b N:2 of:<nil>}]"},
-		{"[]row{{\"a\", 1, square{2}}}", display.MIMEHTML, ">{2}</td>", "[{name:a N:1 of:{side:2}}]"},
+		{"[]row{{\"a\", 1, square{2}}}", display.MIMEHTML, ">{side:2}</td>", "[{name:a N:1 of:{side:2}}]"},
 		{"[]image.Point{{1, 2}}", display.MIMEHTML, ">X</th>", "[(1,2)]"},
 		{"image.NewUniform(color.Black).At(0, 0)", "", "", "{Y:0}"},
 		{"image.NewGray(image.Rect(0, 0, 3, 2))", display.MIMEPNG, "iVBOR", "image, 3 × 2"},
@@ -490,6 +493,10 @@ type row struct {
 		{"[]int{1, 2}", "", "", "[1 2]"},
 		{"[]row{}", "", "", "[]"},
 		{"(*image.Gray)(nil)", "", "", "<nil>"},
+		{"type node struct { name string; next *node; wait time.Duration }\nn := &node{name: \"n\", wait: time.Second}\nn.next = n\n*n", "", "", "{name:n next:&{name:n next:*node(0x…) as above wait:1s} wait:1s}"},
+		{"node{wait: time.Second}", "", "", "{name: next:<nil> wait:1000000000}"},
+		{"struct { kind node; numbers []int }{node{}, make([]int, 200)}", "", "", "struct { kind node; numbers []int }{\n    kind: node{name: \"\", next: nil, wait: 0s},\n    numbers: []int{\n        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,\n        … 170 more of 200\n    },\n}"},
+		{"func two() (image.Image, error) { return image.NewGray(image.Rect(0, 0, 3, 2)), nil }\ntwo()", display.MIMEHTML, "<pre>&lt;nil&gt;</pre>", "image, 3 × 2, <nil>"},
 	} {
 		r := mustRun(t, h, c.code)
 		if len(r.results) != 1 {
@@ -497,7 +504,7 @@ type row struct {
 			continue
 		}
 		b := r.results[0]
-		if text, _ := b.Data[display.MIMEText].(string); text != c.text {
+		if text, _ := b.Data[display.MIMEText].(string); address.ReplaceAllString(text, "0x…") != c.text {
 			t.Errorf("%s: text %q, want %q", c.code, text, c.text)
 		}
 		if got, _ := b.Data[c.mime].(string); c.mime != "" && !strings.Contains(got, c.want) || c.mime == "" && len(b.Data) != 1 {

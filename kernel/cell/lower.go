@@ -2,6 +2,7 @@ package cell
 
 import (
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/constant"
 	"go/parser"
@@ -24,6 +25,12 @@ type lowered struct {
 	instances map[string]*decl
 	err       error    // what the interpreter can't have
 	undos     []func() // when the cell doesn't compile
+
+	// Of gotten packages: the functions that run before enter, those whose packages
+	// they begin, and the functions that the interpreter refused.
+	inits  []string
+	begun  []*gottenPackage
+	blamed map[*decl]bool
 }
 
 // constraint says whether o is an interface that only type parameters can have.
@@ -39,9 +46,11 @@ func constraint(o types.Object) bool {
 const internalPath = "cell" + mark
 
 type lowerer struct {
-	u     *unit
-	paths map[string]bool
-	done  map[ast.Expr]bool // made here: nothing to rewrite
+	u      *unit
+	paths  map[string]bool
+	done   map[ast.Expr]bool  // made here: nothing to rewrite
+	called map[ast.Expr]bool  // the functions of calls
+	hiding map[*types.Var]int // numbers of variables that hide others
 
 	// What is being lowered: its declaration (nil for the statements), the
 	// checker's facts about it, and the types that stand for its parameters.
@@ -50,7 +59,6 @@ type lowerer struct {
 	subst map[*types.TypeParam]types.Type
 
 	funcs []*types.Signature // around what is being lowered, innermost last
-	outer map[string]bool    // labels of the loops around it
 
 	instances map[string]*decl // new ones, by key
 	made      []*decl
@@ -61,11 +69,26 @@ type lowerer struct {
 	locals map[localKey]*types.Named
 	errs   []error
 	undos  []func()
+
+	jobs  []*job // to lower, of gotten packages
+	inits []initializer
+	begun []*gottenPackage
+}
+
+func newLowerer(u *unit) *lowerer {
+	return &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, called: map[ast.Expr]bool{}, hiding: map[*types.Var]int{}, info: u.info, instances: map[string]*decl{}, locals: map[localKey]*types.Named{}}
+}
+
+// undo takes back what lowering did, for a cell that doesn't compile.
+func (low *lowered) undo() {
+	for _, f := range low.undos {
+		f()
+	}
 }
 
 // lower writes a checked cell for the interpreter. It leaves u's tree as it is.
 func lower(u *unit) *lowered {
-	l := &lowerer{u: u, paths: map[string]bool{internalPath: true}, done: map[ast.Expr]bool{}, info: u.info, instances: map[string]*decl{}, outer: map[string]bool{}, locals: map[localKey]*types.Named{}}
+	l := newLowerer(u)
 	t := u.table
 	for _, d := range u.fresh {
 		switch {
@@ -82,12 +105,12 @@ func lower(u *unit) *lowered {
 		case *ast.GenDecl:
 			for _, n := range u.fresh {
 				if n.kind == typeKind && d.Tok == token.TYPE && n.spec == d.Specs[0] && !n.generic && !constraint(u.info.Defs[n.spec.Name]) {
-					l.within(n, u.info, nil, true, func() { l.typeOf(u.info.Defs[n.spec.Name].Type()) })
+					l.within(n, u.info, nil, func() { l.typeOf(u.info.Defs[n.spec.Name].Type()) })
 				}
 			}
 		case *ast.FuncDecl:
 			if n := u.text[d]; !n.generic {
-				l.within(n, u.info, nil, true, func() {
+				l.within(n, u.info, nil, func() {
 					n.lowered = d
 					if n.kind == methodKind {
 						n.lowered = l.declared(n, d)
@@ -155,25 +178,37 @@ func lower(u *unit) *lowered {
 	for _, d := range u.fresh {
 		if d.kind == varKind && u.alias[d] == nil {
 			var typ ast.Expr
-			l.within(d, u.info, nil, true, func() { typ = l.typeOf(u.pkg.Scope().Lookup(d.file).Type()) })
+			l.within(d, u.info, nil, func() { typ = l.typeOf(u.pkg.Scope().Lookup(d.file).Type()) })
 			d.lowered = typ
 			f.Decls = append(f.Decls, variable(d.run, typ))
 		}
 	}
 	out := &lowered{file: f, enter: "Cell" + mark + strconv.Itoa(t.next())}
 	f.Decls = append(f.Decls, &ast.FuncDecl{Name: ast.NewIdent(out.enter), Type: &ast.FuncType{Params: &ast.FieldList{}}, Body: &ast.BlockStmt{List: body}})
+	l.begin()
+	l.complete(out)
+	return out
+}
+
+// complete puts what lowering has made into the file.
+func (l *lowerer) complete(out *lowered) {
+	l.work()
+	f := out.file
 	for _, d := range l.made {
-		if n, ok := d.lowered.(ast.Decl); ok {
+		switch n := d.lowered.(type) {
+		case ast.Decl:
 			f.Decls = append(f.Decls, n)
+		case ast.Expr:
+			f.Decls = append(f.Decls, variable(d.run, n))
 		}
 	}
 	out.made, out.instances, out.err, out.undos = l.made, l.instances, errors.Join(l.errs...), l.undos
+	out.inits, out.begun = orderInits(l.inits), l.begun
 	var imports []ast.Decl
 	for p := range l.paths {
 		imports = append(imports, importDecl(importAlias(p), p))
 	}
 	f.Decls = append(imports, f.Decls...)
-	return out
 }
 
 // ordered are the statements as they run: those of a whole program, which are its
@@ -231,6 +266,9 @@ func (l *lowerer) assign(lhs, rhs []ast.Expr, pos token.Pos) ast.Stmt {
 	}
 	for _, e := range rhs {
 		a.Rhs = append(a.Rhs, l.expr(e))
+	}
+	if id := a.Lhs[0].(*ast.Ident); len(a.Lhs) == 1 && id.Name == "_" {
+		id.Name, a.Tok = "a"+mark+strconv.Itoa(l.u.table.next()), token.DEFINE
 	}
 	return a
 }
@@ -343,40 +381,48 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		if f, ok := l.info.Defs[n.Name].(*types.Func); ok {
 			return l.function(n, f.Type())
 		}
-		for f, b := range l.u.bodies {
-			if b.Body == n.Body {
-				return l.function(n, f.Type())
-			}
-		}
-		for f, b := range l.u.table.lib.bodies {
-			if b.fn.Body == n.Body {
-				return l.function(n, f.Type())
-			}
-		}
 	case *ast.FuncLit:
 		return l.function(n, l.info.Types[n].Type)
 	case *ast.DeferStmt:
 		if s := l.deferred(n); s != nil {
 			return s
 		}
+	case *ast.ReturnStmt:
+		if s := l.returned(n); s != nil {
+			return s
+		}
+	case *ast.AssignStmt:
+		if s := l.assignment(n); s != nil {
+			return s
+		}
 	case *ast.LabeledStmt:
-		l.outer[n.Label.Name] = true
+		if r, ok := n.Stmt.(*ast.RangeStmt); ok && isBlank(r.Key, r.Value) {
+			c := *n
+			c.Stmt = withoutBlanks(r)
+			return l.node(&c)
+		}
 		if r, ok := n.Stmt.(*ast.RangeStmt); ok && l.overFunc(r) {
-			return l.rangeFunc(r, n.Label.Name)
+			return l.rangeFunc(r, labelOf(n.Label).Name)
 		}
 		if s, ok := n.Stmt.(*ast.TypeSwitchStmt); ok {
 			return l.typeSwitch(s, n.Label)
 		}
-		if s, ok := n.Stmt.(*ast.SwitchStmt); ok && s.Init != nil {
-			return l.initFirst(s, n)
+		if s, ok := n.Stmt.(*ast.SwitchStmt); ok {
+			return l.exprSwitch(s, n)
+		}
+		if s, ok := n.Stmt.(*ast.SelectStmt); ok {
+			return l.selectStmt(s, n)
 		}
 	case *ast.TypeSwitchStmt:
 		return l.typeSwitch(n, nil)
 	case *ast.SwitchStmt:
-		if n.Init != nil {
-			return l.initFirst(n, nil)
-		}
+		return l.exprSwitch(n, nil)
+	case *ast.SelectStmt:
+		return l.selectStmt(n, nil)
 	case *ast.RangeStmt:
+		if isBlank(n.Key, n.Value) {
+			return l.node(withoutBlanks(n))
+		}
 		if l.overFunc(n) {
 			return l.rangeFunc(n, "")
 		}
@@ -396,6 +442,85 @@ func (l *lowerer) node(n ast.Node) ast.Node {
 		}
 	}
 	return l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
+}
+
+// isBlank says whether the last of a range loop's variables is blank.
+func isBlank(key, value ast.Expr) bool {
+	if value == nil {
+		value = key
+	}
+	id, ok := value.(*ast.Ident)
+	return ok && id.Name == "_"
+}
+
+// withoutBlanks is a range loop without the blank variables that nothing follows,
+// for which the interpreter would have one variable, of any loop's type.
+func withoutBlanks(s *ast.RangeStmt) *ast.RangeStmt {
+	c := *s
+	if c.Value != nil {
+		if c.Value = nil; isBlank(c.Key, nil) {
+			c.Key = nil
+		}
+	} else {
+		c.Key = nil
+	}
+	if c.Key == nil {
+		c.Tok = token.ILLEGAL
+	}
+	return &c
+}
+
+// assignment gives the values of an expression with several to new variables, and
+// these to where they go: the interpreter can't make them entries of maps or
+// interfaces. A value for nothing gets a variable of its own. The result is nil where
+// the interpreter does as well.
+func (l *lowerer) assignment(s *ast.AssignStmt) ast.Stmt {
+	if s.Tok != token.ASSIGN {
+		return nil
+	}
+	name := func(pos token.Pos) func() *ast.Ident {
+		n := "a" + mark + strconv.Itoa(l.u.table.next())
+		return func() *ast.Ident { return &ast.Ident{Name: n, NamePos: pos} }
+	}
+	if len(s.Lhs) == 1 {
+		if isBlank(s.Lhs[0], nil) {
+			return &ast.AssignStmt{Tok: token.DEFINE, TokPos: s.TokPos, Lhs: []ast.Expr{name(s.Lhs[0].Pos())()}, Rhs: []ast.Expr{l.expr(s.Rhs[0])}}
+		}
+		return nil
+	}
+	if len(s.Rhs) > 1 {
+		return nil
+	}
+	var from []types.Type
+	switch t := l.info.Types[s.Rhs[0]].Type.(type) {
+	case *types.Tuple:
+		for i := range t.Len() {
+			from = append(from, t.At(i).Type())
+		}
+	default:
+		from = []types.Type{t, types.Typ[types.Bool]}
+	}
+	plain := true
+	for i, e := range s.Lhs {
+		id, ok := e.(*ast.Ident)
+		plain = plain && ok && (id.Name == "_" || types.Identical(l.concrete(l.info.Types[e].Type), l.concrete(from[i])))
+	}
+	if plain {
+		return nil
+	}
+	first := &ast.AssignStmt{Tok: token.DEFINE, TokPos: s.TokPos}
+	then := &ast.AssignStmt{Tok: token.ASSIGN, TokPos: s.TokPos}
+	for _, e := range s.Lhs {
+		if isBlank(e, nil) {
+			first.Lhs = append(first.Lhs, &ast.Ident{Name: "_", NamePos: e.Pos()})
+			continue
+		}
+		id := name(e.Pos())
+		first.Lhs = append(first.Lhs, id())
+		then.Lhs, then.Rhs = append(then.Lhs, l.expr(e)), append(then.Rhs, id())
+	}
+	first.Rhs = []ast.Expr{l.expr(s.Rhs[0])}
+	return &ast.BlockStmt{Lbrace: s.TokPos, Rbrace: s.TokPos, List: []ast.Stmt{first, then}}
 }
 
 // shadows says whether a loop's body declares one of the loop's variables anew: for
@@ -437,16 +562,136 @@ func inner(body *ast.BlockStmt) *ast.BlockStmt {
 	return &ast.BlockStmt{Lbrace: body.Lbrace, Rbrace: body.Rbrace, List: []ast.Stmt{body}}
 }
 
-// initFirst is a switch after its first statement, which the interpreter would run
-// after a call whose result is switched over. label is the switch's, or nil.
-func (l *lowerer) initFirst(s *ast.SwitchStmt, label *ast.LabeledStmt) ast.Stmt {
-	rest := *s
-	rest.Init = nil
-	out := l.node(&rest).(ast.Stmt)
-	if label != nil {
-		out = &ast.LabeledStmt{Label: &ast.Ident{Name: label.Label.Name, NamePos: label.Label.NamePos}, Colon: label.Colon, Stmt: out}
+// exprSwitch writes a switch after its first statement and as one over conditions:
+// the interpreter would run the first statement after a call whose result is switched
+// over, compare by converting, and call only the first function of a case's list.
+// label is the switch's, or nil.
+func (l *lowerer) exprSwitch(s *ast.SwitchStmt, label *ast.LabeledStmt) ast.Stmt {
+	pos := s.Switch
+	out := &ast.BlockStmt{Lbrace: pos, Rbrace: pos}
+	if s.Init != nil {
+		out.List = append(out.List, l.node(s.Init).(ast.Stmt))
 	}
-	return &ast.BlockStmt{Lbrace: s.Switch, Rbrace: s.Switch, List: []ast.Stmt{l.node(s.Init).(ast.Stmt), out}}
+	value := "v" + mark + strconv.Itoa(l.u.table.next())
+	id := func(pos token.Pos) *ast.Ident { return &ast.Ident{Name: value, NamePos: pos} }
+	if s.Tag != nil {
+		out.List = append(out.List, &ast.AssignStmt{Tok: token.DEFINE, TokPos: pos, Lhs: []ast.Expr{id(pos)}, Rhs: []ast.Expr{l.expr(s.Tag)}})
+	}
+	body := &ast.BlockStmt{Lbrace: s.Body.Lbrace, Rbrace: s.Body.Rbrace}
+	for _, stmt := range s.Body.List {
+		c := stmt.(*ast.CaseClause)
+		clause := &ast.CaseClause{Case: c.Case, Colon: c.Colon}
+		for i, e := range c.List {
+			x := l.expr(e)
+			switch tv := l.info.Types[e]; {
+			case s.Tag == nil && types.IsInterface(tv.Type):
+				x = &ast.BinaryExpr{X: x, OpPos: e.Pos(), Op: token.EQL, Y: &ast.Ident{Name: "true", NamePos: e.Pos()}}
+			case s.Tag != nil:
+				x = &ast.BinaryExpr{X: id(e.Pos()), OpPos: e.Pos(), Op: token.EQL, Y: x}
+			}
+			if i == 0 {
+				clause.List = []ast.Expr{x}
+			} else {
+				clause.List[0] = &ast.BinaryExpr{X: clause.List[0], OpPos: e.Pos(), Op: token.LOR, Y: x}
+			}
+		}
+		clause.Body = append(clause.Body, l.clauseBody(c.Body)...)
+		body.List = append(body.List, clause)
+	}
+	var sw ast.Stmt = &ast.SwitchStmt{Switch: pos, Body: body}
+	if label != nil {
+		sw = &ast.LabeledStmt{Label: labelOf(label.Label), Colon: label.Colon, Stmt: sw}
+	}
+	out.List = append(out.List, sw)
+	return out
+}
+
+// labelOf is a label as the interpreter knows it, where it is no variable's name.
+func labelOf(id *ast.Ident) *ast.Ident {
+	return &ast.Ident{Name: id.Name + mark + "l", NamePos: id.NamePos}
+}
+
+// clauseBody lowers the statements of a clause. Labels are in a block of their own: the
+// interpreter looks for them in blocks.
+func (l *lowerer) clauseBody(list []ast.Stmt) []ast.Stmt {
+	var out []ast.Stmt
+	labels := false
+	for _, s := range list {
+		_, ok := s.(*ast.LabeledStmt)
+		labels = labels || ok
+		out = append(out, l.node(s).(ast.Stmt))
+	}
+	if !labels {
+		return out
+	}
+	end := len(out)
+	if b, ok := out[end-1].(*ast.BranchStmt); ok && b.Tok == token.FALLTHROUGH {
+		end--
+	}
+	block := &ast.BlockStmt{Lbrace: out[0].Pos(), Rbrace: out[end-1].Pos(), List: out[:end:end]}
+	return append([]ast.Stmt{block}, out[end:]...)
+}
+
+// selectStmt computes a select's channels and what it sends before it, and assigns
+// what it has received after: the interpreter evaluates names only. label is the
+// select's, or nil.
+func (l *lowerer) selectStmt(s *ast.SelectStmt, label *ast.LabeledStmt) ast.Stmt {
+	out := &ast.BlockStmt{Lbrace: s.Select, Rbrace: s.Select}
+	name := func(pos token.Pos) func() *ast.Ident {
+		n := "c" + mark + strconv.Itoa(l.u.table.next())
+		return func() *ast.Ident { return &ast.Ident{Name: n, NamePos: pos} }
+	}
+	before := func(e ast.Expr) ast.Expr {
+		if tv := l.info.Types[e]; tv.Value != nil || tv.IsNil() {
+			return l.expr(e)
+		}
+		id := name(e.Pos())
+		out.List = append(out.List, &ast.AssignStmt{Tok: token.DEFINE, TokPos: e.Pos(), Lhs: []ast.Expr{id()}, Rhs: []ast.Expr{l.expr(e)}})
+		return id()
+	}
+	receive := func(e ast.Expr) ast.Expr {
+		u := ast.Unparen(e).(*ast.UnaryExpr)
+		return &ast.UnaryExpr{OpPos: u.OpPos, Op: u.Op, X: before(u.X)}
+	}
+	body := &ast.BlockStmt{Lbrace: s.Body.Lbrace, Rbrace: s.Body.Rbrace}
+	for _, stmt := range s.Body.List {
+		c := stmt.(*ast.CommClause)
+		clause := &ast.CommClause{Case: c.Case, Colon: c.Colon}
+		switch x := c.Comm.(type) {
+		case *ast.SendStmt:
+			clause.Comm = &ast.SendStmt{Chan: before(x.Chan), Arrow: x.Arrow, Value: before(x.Value)}
+		case *ast.ExprStmt:
+			clause.Comm = &ast.ExprStmt{X: receive(x.X)}
+		case *ast.AssignStmt:
+			a := &ast.AssignStmt{Tok: token.DEFINE, TokPos: x.TokPos, Rhs: []ast.Expr{receive(x.Rhs[0])}}
+			blank := true
+			for _, e := range x.Lhs {
+				id, ok := e.(*ast.Ident)
+				switch {
+				case ok && id.Name == "_":
+					a.Lhs = append(a.Lhs, &ast.Ident{Name: "_", NamePos: id.NamePos})
+					continue
+				default: // a variable of the clause is a new one each time
+					got := name(e.Pos())
+					a.Lhs = append(a.Lhs, got())
+					clause.Body = append(clause.Body, &ast.AssignStmt{Tok: x.Tok, TokPos: x.TokPos, Lhs: []ast.Expr{l.expr(e)}, Rhs: []ast.Expr{got()}})
+				}
+				blank = false
+			}
+			clause.Comm = a
+			if blank {
+				clause.Comm = &ast.ExprStmt{X: a.Rhs[0]}
+			}
+		}
+		clause.Body = append(clause.Body, l.clauseBody(c.Body)...)
+		body.List = append(body.List, clause)
+	}
+	var sel ast.Stmt = &ast.SelectStmt{Select: s.Select, Body: body}
+	if label != nil {
+		sel = &ast.LabeledStmt{Label: labelOf(label.Label), Colon: label.Colon, Stmt: sel}
+	}
+	out.List = append(out.List, sel)
+	return out
 }
 
 // rangeAssign is a range loop that assigns to variables of before; the interpreter
@@ -454,19 +699,20 @@ func (l *lowerer) initFirst(s *ast.SwitchStmt, label *ast.LabeledStmt) ast.Stmt 
 func (l *lowerer) rangeAssign(s *ast.RangeStmt) ast.Node {
 	out := l.copy(reflect.ValueOf(s)).Interface().(*ast.RangeStmt)
 	out.Tok = token.DEFINE
-	var first []ast.Stmt
+	first := &ast.AssignStmt{Tok: token.ASSIGN, TokPos: s.TokPos}
 	for i, e := range []*ast.Expr{&out.Key, &out.Value} {
 		if id, ok := (*e).(*ast.Ident); *e == nil || ok && id.Name == "_" {
 			continue
 		}
 		name := func() *ast.Ident { return &ast.Ident{Name: "e" + mark + strconv.Itoa(i), NamePos: s.TokPos} }
-		first = append(first, &ast.AssignStmt{Tok: token.ASSIGN, TokPos: s.TokPos, Lhs: []ast.Expr{*e}, Rhs: []ast.Expr{name()}})
+		first.Lhs, first.Rhs = append(first.Lhs, *e), append(first.Rhs, name())
 		*e = name()
 	}
-	out.Body.List = append(first, out.Body.List...)
-	if first == nil {
+	if first.Lhs == nil {
 		out.Tok = s.Tok
+		return out
 	}
+	out.Body.List = append([]ast.Stmt{first}, out.Body.List...)
 	return out
 }
 
@@ -478,9 +724,9 @@ func (l *lowerer) deferred(s *ast.DeferStmt) ast.Stmt {
 		return nil
 	}
 	var list []ast.Stmt
-	shift := len(c.Args) - len(s.Call.Args) // a receiver that became an argument
+	shift := len(c.Args) - len(s.Call.Args) // a receiver that became an argument, and what goes with it
 	for i := range shift {
-		id := func() *ast.Ident { return &ast.Ident{Name: "d" + mark + "r", NamePos: s.Defer} }
+		id := func() *ast.Ident { return &ast.Ident{Name: "d" + mark + "r" + strconv.Itoa(i), NamePos: s.Defer} }
 		list = append(list, &ast.AssignStmt{Tok: token.DEFINE, TokPos: s.Defer, Lhs: []ast.Expr{id()}, Rhs: []ast.Expr{c.Args[i]}})
 		c.Args[i] = id()
 	}
@@ -505,6 +751,30 @@ func (l *lowerer) deferred(s *ast.DeferStmt) ast.Stmt {
 		return d
 	}
 	return &ast.BlockStmt{Lbrace: s.Defer, Rbrace: s.Defer, List: append(list, d)}
+}
+
+// returned computes all values of a return statement before the first becomes a named
+// result, which the others may use. It gives nil where the interpreter does as well.
+func (l *lowerer) returned(s *ast.ReturnStmt) ast.Stmt {
+	rs := l.results()
+	if len(s.Results) < 2 || rs[0].Name() == "" {
+		return nil
+	}
+	set := &ast.AssignStmt{Tok: token.DEFINE, TokPos: s.Return}
+	out := &ast.ReturnStmt{Return: s.Return}
+	for i, e := range s.Results {
+		x := l.expr(e)
+		if tv := l.info.Types[e]; tv.Value == nil && !tv.IsNil() {
+			id := func() *ast.Ident { return &ast.Ident{Name: "r" + mark + strconv.Itoa(i), NamePos: e.Pos()} }
+			set.Lhs, set.Rhs = append(set.Lhs, id()), append(set.Rhs, x)
+			x = id()
+		}
+		out.Results = append(out.Results, x)
+	}
+	if len(set.Lhs) == 0 {
+		return out
+	}
+	return &ast.BlockStmt{Lbrace: s.Return, Rbrace: s.Return, List: []ast.Stmt{set, out}}
 }
 
 // declared lowers a method's declaration.
@@ -539,8 +809,6 @@ func (l *lowerer) function(n ast.Node, t types.Type) ast.Node {
 		sig = types.NewSignatureType(nil, nil, nil, nil, nil, false)
 	}
 	l.funcs = append(l.funcs, sig)
-	outer := l.outer
-	l.outer = map[string]bool{}
 	c := l.copy(reflect.ValueOf(n)).Interface().(ast.Node)
 	switch c := c.(type) {
 	case *ast.FuncDecl:
@@ -549,7 +817,7 @@ func (l *lowerer) function(n ast.Node, t types.Type) ast.Node {
 	case *ast.FuncLit:
 		l.nameParams(c.Type.Params)
 	}
-	l.funcs, l.outer = l.funcs[:len(l.funcs)-1], outer
+	l.funcs = l.funcs[:len(l.funcs)-1]
 	return c
 }
 
@@ -632,6 +900,36 @@ func (l *lowerer) child(v reflect.Value) reflect.Value {
 
 // rewrite gives what an expression becomes, or nil to go on inside it.
 func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
+	if c, ok := e.(*ast.CallExpr); ok {
+		l.called[ast.Unparen(c.Fun)] = true
+	}
+	r := l.rewritten(e)
+	// The interpreter has no value for a declared function in most places: a literal
+	// that calls it has.
+	if name, ok := r.(*ast.Ident); ok && !l.called[e] && l.declaredFunc(e) {
+		sig := l.concrete(l.info.Types[e].Type).(*types.Signature)
+		return l.closure(sig, e.Pos(), func(args []ast.Expr, ellipsis token.Pos) ast.Expr {
+			return &ast.CallExpr{Fun: name, Lparen: e.Pos(), Ellipsis: ellipsis, Rparen: e.Pos(), Args: args}
+		})
+	}
+	return r
+}
+
+// declaredFunc says whether e names a declared function, as a value.
+func (l *lowerer) declaredFunc(e ast.Expr) bool {
+	tv, ok := l.info.Types[e]
+	if !ok || !tv.IsValue() {
+		return false
+	}
+	id := nameOf(e)
+	if id == nil {
+		return false
+	}
+	f, ok := l.info.Uses[id].(*types.Func)
+	return ok && f.Signature().Recv() == nil
+}
+
+func (l *lowerer) rewritten(e ast.Expr) ast.Expr {
 	info := l.info
 	if tv, ok := info.Types[e]; ok && tv.Value != nil && !tv.IsType() {
 		if c := l.constant(tv, e.Pos()); c != nil {
@@ -651,14 +949,37 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
 		// The interpreter loses a function in parentheses.
-		if f, ok := ast.Unparen(e).(*ast.FuncLit); ok {
+		f := ast.Unparen(e)
+		if _, ok := f.(*ast.FuncLit); ok || l.declaredFunc(f) {
 			return l.expr(f)
 		}
 	case *ast.CompositeLit:
 		return l.composite(e)
+	case *ast.IndexExpr:
+		// A key that is nil, with its type.
+		if m, ok := l.concrete(info.Types[e.X].Type).Underlying().(*types.Map); ok && info.Types[e.Index].IsNil() {
+			pos := e.Index.Pos()
+			return &ast.IndexExpr{X: l.expr(e.X), Lbrack: e.Lbrack, Rbrack: e.Rbrack, Index: &ast.CallExpr{Fun: setPositions(l.typeOf(m.Key()), pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{&ast.Ident{Name: "nil", NamePos: pos}}}}
+		}
+	case *ast.BinaryExpr:
+		// The interpreter needs the type of a constant that is shifted.
+		if tv := info.Types[e.X]; (e.Op == token.SHL || e.Op == token.SHR) && tv.Value != nil {
+			x := l.expr(e.X)
+			if _, ok := x.(*ast.CallExpr); !ok {
+				x = &ast.CallExpr{Fun: setPositions(l.typeOf(info.Types[e].Type), e.Pos()), Lparen: e.Pos(), Rparen: e.Pos(), Args: []ast.Expr{x}}
+			}
+			return &ast.BinaryExpr{X: x, OpPos: e.OpPos, Op: e.Op, Y: l.expr(e.Y)}
+		}
+		if e.Op == token.EQL || e.Op == token.NEQ {
+			return l.comparison(e)
+		}
 	case *ast.CallExpr:
+		l.called[ast.Unparen(e.Fun)] = true
 		if b := l.builtin(e); b != nil {
 			return b
+		}
+		if n := len(e.Args); e.Ellipsis.IsValid() && info.Types[e.Args[n-1]].IsNil() {
+			return l.nilVariadic(e)
 		}
 		if l.starts(e) {
 			guarded := &ast.CallExpr{Fun: l.internal("Guard", e.Args[0].Pos()), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(e.Args[0])}}
@@ -677,6 +998,10 @@ func (l *lowerer) rewrite(e ast.Expr) ast.Expr {
 		if id, ok := e.X.(*ast.Ident); ok {
 			if p, ok := info.Uses[id].(*types.PkgName); ok {
 				path := p.Imported().Path()
+				if l.u.table.lib.gottenOf(p.Imported()) != nil {
+					return l.name(e.Sel, info.Uses[e.Sel])
+				}
+				l.standard(path, e.Sel.Name)
 				l.paths[path] = true
 				return &ast.SelectorExpr{X: &ast.Ident{Name: importAlias(path), NamePos: id.NamePos}, Sel: &ast.Ident{Name: e.Sel.Name, NamePos: e.Sel.NamePos}}
 			}
@@ -705,7 +1030,7 @@ func (l *lowerer) composite(e *ast.CompositeLit) ast.Expr {
 		c.Elts = append(c.Elts, l.expr(x))
 	}
 	t := l.concrete(l.info.Types[e].Type)
-	p, pointer := types.Unalias(t).(*types.Pointer)
+	p, pointer := t.Underlying().(*types.Pointer)
 	if e.Type == nil && pointer {
 		t = p.Elem()
 	}
@@ -747,6 +1072,16 @@ func (l *lowerer) builtin(e *ast.CallExpr) ast.Expr {
 	switch b.Name() {
 	case "clear":
 		return &ast.CallExpr{Fun: l.internal("Clear", e.Pos()), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(e.Args[0])}}
+	case "new":
+		if l.info.Types[e.Args[0]].IsType() {
+			return nil
+		}
+		t := l.info.Types[e].Type.(*types.Pointer).Elem()
+		lit := mustParse("package p; var f = func(v T) *T { return &v }").Decls[0].(*ast.GenDecl).Specs[0].(*ast.ValueSpec).Values[0].(*ast.FuncLit)
+		setPositions(ast.Expr(lit), e.Pos())
+		lit.Type.Params.List[0].Type = setPositions(l.typeOf(t), e.Pos())
+		lit.Type.Results.List[0].Type = &ast.StarExpr{Star: e.Pos(), X: setPositions(l.typeOf(t), e.Pos())}
+		return &ast.CallExpr{Fun: lit, Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(e.Args[0])}}
 	case "min", "max":
 		op := "<"
 		if b.Name() == "max" {
@@ -815,19 +1150,26 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 		if p, ok := t.Type().(*types.TypeParam); ok && l.subst[p] != nil {
 			return setPositions(l.typeOf(p), id.NamePos)
 		}
-		if t.IsAlias() || t.Pkg() == l.u.pkg {
+		if t.IsAlias() || t.Pkg() == l.u.pkg || l.u.table.lib.gottenOf(t.Pkg()) != nil {
 			return setPositions(l.typeOf(t.Type()), id.NamePos)
 		}
 	}
+	if _, ok := o.(*types.Label); ok {
+		return labelOf(id)
+	}
 	if d := l.u.named[o]; d != nil && d.kind != methodKind {
 		l.use(l.u.real(d))
-		return &ast.Ident{Name: l.u.real(d).run, NamePos: id.NamePos}
+		x := &ast.Ident{Name: l.u.real(d).run, NamePos: id.NamePos}
+		if d.kind == funcKind && l.info.Uses[id] != nil {
+			return l.funcValue(id, x, o.Type())
+		}
+		return x
 	}
 	if f, ok := o.(*types.Func); ok && f.Signature().Recv() == nil && f.Pkg() != l.u.pkg {
 		// A helper of a generic package.
 		if _, ok := l.bodyOf(f); ok {
 			if name, ok := l.instance(f, nil); ok {
-				return &ast.Ident{Name: name, NamePos: id.NamePos}
+				return l.funcValue(id, &ast.Ident{Name: name, NamePos: id.NamePos}, f.Type())
 			}
 		}
 	}
@@ -837,11 +1179,95 @@ func (l *lowerer) name(id *ast.Ident, o types.Object) ast.Expr {
 	if v, ok := o.(*types.Var); ok && v.IsField() {
 		return nil
 	}
+	if o.Parent() != o.Pkg().Scope() {
+		if _, label := o.(*types.Label); label {
+			return nil
+		}
+		return &ast.Ident{Name: l.localName(id.Name, o), NamePos: id.NamePos}
+	}
+	if v, ok := o.(*types.Var); ok && o.Parent() == o.Pkg().Scope() {
+		if g := l.u.table.lib.gottenOf(o.Pkg()); g != nil {
+			return &ast.Ident{Name: l.gottenVar(g, v).run, NamePos: id.NamePos}
+		}
+	}
 	if o.Pkg() != l.u.pkg && o.Parent() == o.Pkg().Scope() {
+		l.standard(o.Pkg().Path(), id.Name)
 		l.paths[o.Pkg().Path()] = true
 		return &ast.SelectorExpr{X: &ast.Ident{Name: importAlias(o.Pkg().Path()), NamePos: id.NamePos}, Sel: &ast.Ident{Name: id.Name, NamePos: id.NamePos}}
 	}
 	return nil
+}
+
+// localName is what the name of a function's o is called in the interpreter: never as one
+// that Go itself has, which lowered code writes where the text doesn't, and a variable not
+// as another of the blocks around it, which the interpreter would mix up in x := x.
+func (l *lowerer) localName(name string, o types.Object) string {
+	if v, ok := o.(*types.Var); ok && v.Kind() == types.LocalVar && v.Parent() != nil && v.Parent().Parent() != nil {
+		if n := l.hiding[v]; n != 0 {
+			return name + mark + strconv.Itoa(n)
+		}
+		in, _ := v.Parent().Parent().LookupParent(name, v.Pos())
+		if in != nil && in != types.Universe && in != l.u.pkg.Scope() && (o.Pkg() == nil || in != o.Pkg().Scope()) {
+			n := l.u.table.next()
+			l.hiding[v] = n
+			return name + mark + strconv.Itoa(n)
+		}
+	}
+	if types.Universe.Lookup(name) != nil {
+		return name + mark
+	}
+	return name
+}
+
+// comparison gives two operands of different types that compare the type of one. It is
+// nil where the interpreter does as well.
+func (l *lowerer) comparison(e *ast.BinaryExpr) ast.Expr {
+	x, y := l.info.Types[e.X], l.info.Types[e.Y]
+	if x.IsNil() || y.IsNil() || x.Value != nil || y.Value != nil {
+		return nil
+	}
+	from, to := l.concrete(x.Type), l.concrete(y.Type)
+	if types.Identical(from, to) || types.IsInterface(from) || types.IsInterface(to) {
+		return nil
+	}
+	c := &ast.BinaryExpr{X: l.expr(e.X), OpPos: e.OpPos, Op: e.Op, Y: l.expr(e.Y)}
+	as := func(t types.Type, x ast.Expr, pos token.Pos) ast.Expr {
+		return &ast.CallExpr{Fun: setPositions(l.typeOf(t), pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{x}}
+	}
+	switch {
+	case types.AssignableTo(from, to):
+		c.X = as(to, c.X, e.X.Pos())
+	case types.AssignableTo(to, from):
+		c.Y = as(from, c.Y, e.Y.Pos())
+	default:
+		return nil
+	}
+	return c
+}
+
+// funcValue is x, the name of a declared function of type t, for e: a value of that type
+// unless it is called, so that it goes wherever one goes.
+func (l *lowerer) funcValue(e ast.Expr, x ast.Expr, t types.Type) ast.Expr {
+	if l.called[e] {
+		return x
+	}
+	pos := e.Pos()
+	return &ast.CallExpr{Fun: setPositions(ast.Expr(l.signature(l.concrete(t).(*types.Signature))), pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{x}}
+}
+
+// nilVariadic gives the nil of f(nil...) its type.
+func (l *lowerer) nilVariadic(e *ast.CallExpr) ast.Expr {
+	n := len(e.Args) - 1
+	pos := e.Args[n].Pos()
+	typed := &ast.CallExpr{Fun: setPositions(l.typeOf(l.info.Types[e.Args[n]].Type), pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{ast.NewIdent("nil")}}
+	if sig, ok := l.concrete(l.info.Types[e.Fun].Type).Underlying().(*types.Signature); ok {
+		typed.Fun = setPositions(l.typeOf(sig.Params().At(n).Type()), pos)
+	}
+	c := *e
+	c.Args = append(slices.Clone(e.Args[:n]), typed)
+	l.finish(typed)
+	l.info.Types[typed] = types.TypeAndValue{Type: l.info.Types[e.Args[n]].Type}
+	return l.expr(&c)
 }
 
 // constant writes a constant expression's value with its type, or gives nil where
@@ -919,6 +1345,17 @@ func isDigits(s string) bool {
 	return true
 }
 
+// standard notes as a fault a name of the standard library that a gotten package uses
+// and the interpreter lacks.
+func (l *lowerer) standard(path, name string) {
+	if l.cur == nil || l.cur.job == nil {
+		return
+	}
+	if _, ok := l.u.table.known(path, name); !ok {
+		l.errs = append(l.errs, fmt.Errorf("it uses %s.%s", path, name))
+	}
+}
+
 // typeOf writes a type in the interpreter's names.
 func (l *lowerer) typeOf(t types.Type) ast.Expr {
 	t = l.concrete(t)
@@ -953,9 +1390,10 @@ func (l *lowerer) typeOf(t types.Type) ast.Expr {
 			l.instanceOf(t)
 			return l.symbol(t)
 		}
-		if o.Pkg() == l.u.pkg || l.local(o) {
+		if o.Pkg() == l.u.pkg || l.local(o) || l.u.table.lib.gottenOf(o.Pkg()) != nil {
 			return l.symbol(t)
 		}
+		l.standard(o.Pkg().Path(), o.Name())
 		l.paths[o.Pkg().Path()] = true
 		return &ast.SelectorExpr{X: ast.NewIdent(importAlias(o.Pkg().Path())), Sel: ast.NewIdent(o.Name())}
 	case *types.TypeParam:

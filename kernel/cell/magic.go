@@ -27,6 +27,7 @@ var magics = []struct{ name, usage, does string }{
 	{"!", "!COMMAND", "runs a command of the system's shell and streams what it prints"},
 	{"%time", "%time STATEMENT", "says how long a statement takes"},
 	{"%%time", "%%time", "as the first line: says how long the cell takes, its checking apart"},
+	{"%get", "%get MODULE", "gets a module for the session's cells to import; alone: lists what was gotten"},
 	{"%who", "%who", "lists the session's variables with their types"},
 	{"%reset", "%reset", "as the first line: forgets what the session has declared; the model stays loaded"},
 	{"%help", "%help", "lists these"},
@@ -47,6 +48,13 @@ type magicLines struct {
 	timed bool // the last statement
 	whole bool // the whole cell
 	reset bool // forget the session first
+	gets  []getLine
+}
+
+// A getLine is a line that gets modules, before the cell is checked.
+type getLine struct {
+	Line int // from 1
+	Args []string
 }
 
 // rewriteMagics makes Go of a cell's magic lines. The error is a *magicError.
@@ -84,6 +92,10 @@ func rewriteMagics(code string) (magicLines, error) {
 			}
 			lines[i] = toc + magicCall("Tic") + "; " + rest
 			toc = magicCall("Toc") + "; "
+		case name == "%get":
+			m.gets = append(m.gets, getLine{i + 1, strings.Fields(rest)})
+			lines[i] = toc
+			toc = ""
 		case name == "%who":
 			lines[i] = toc + magicCall("Who")
 			toc = ""
@@ -177,6 +189,7 @@ func (c *child) resetSession(of *shell) (*shell, *kernel.CellError) {
 	if c.shells[""] != of {
 		return nil, &kernel.CellError{Name: "magic", Value: "%reset: want it in the main shell, got it in a subshell", Traceback: []string{"%reset: want it in the main shell, got it in a subshell"}}
 	}
+	beProgram()
 	main, err := newShell(c, nil)
 	shells := map[string]*shell{"": main}
 	for id := range c.shells {

@@ -40,7 +40,7 @@ func TestRewriteMagics(t *testing.T) {
 		}
 	}
 	for code, want := range map[string]string{
-		"%timeit f()":    "%timeit f(): no such magic; there are !, %time, %%time, %who, %reset and %help",
+		"%timeit f()":    "%timeit f(): no such magic; there are !, %time, %%time, %get, %who, %reset and %help",
 		"x := 1\n%%time": "%%time: want it as the cell's first line",
 		"x := 1\n%reset": "%reset: want it as the cell's first line",
 		"%time":          "%time: want a statement on the same line; %%time as the first line times the cell",

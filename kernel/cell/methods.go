@@ -5,6 +5,8 @@ import (
 	"go/token"
 	"go/types"
 	"strconv"
+
+	"deltafin/internal/third_party/yaegi/interp"
 )
 
 // Methods of cells are functions of the interpreter, which take their receiver
@@ -104,6 +106,9 @@ func (l *lowerer) methodName(s methodSelection) string {
 		l.use(d)
 		return d.run
 	}
+	if d := l.gottenMethod(n, s.f); d != nil {
+		return d.run
+	}
 	return ""
 }
 
@@ -149,7 +154,21 @@ func (l *lowerer) methodCall(e *ast.CallExpr) ast.Expr {
 	}
 	name := l.methodName(s)
 	if name == "" {
-		c.Fun = &ast.SelectorExpr{X: s.holder, Sel: &ast.Ident{Name: stays(s.f.FullName(), fun.Sel.Name), NamePos: pos}}
+		full := s.f.FullName()
+		if f := waitings[full]; f != "" {
+			at := l.u.fset.Position(pos)
+			c.Fun = l.internal(f, pos)
+			c.Args = []ast.Expr{&ast.BasicLit{ValuePos: pos, Kind: token.STRING, Value: strconv.Quote(at.Filename + ":" + strconv.Itoa(at.Line))}, s.receiver(pos)}
+			return c
+		}
+		switch full {
+		case "(*flag.FlagSet).Parse":
+			c.Fun, c.Args = l.internal("ParseFlags", pos), append([]ast.Expr{s.receiver(pos)}, c.Args...)
+			return c
+		case "(*os/exec.Cmd).Run", "(*os/exec.Cmd).Start", "(*os/exec.Cmd).Output", "(*os/exec.Cmd).CombinedOutput":
+			s.holder = &ast.CallExpr{Fun: l.internal("Started", pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{s.receiver(pos)}}
+		}
+		c.Fun = &ast.SelectorExpr{X: s.holder, Sel: &ast.Ident{Name: stays(full, fun.Sel.Name), NamePos: pos}}
 		return c
 	}
 	c.Fun = &ast.Ident{Name: name, NamePos: pos}
@@ -239,7 +258,17 @@ func (l *lowerer) methodValue(s methodSelection, pos token.Pos) ast.Expr {
 			Results: &ast.FieldList{List: []*ast.Field{{Type: setPositions(ast.Expr(l.signature(sig)), pos)}}}},
 		Body: &ast.BlockStmt{Lbrace: pos, Rbrace: pos, List: []ast.Stmt{&ast.ReturnStmt{Return: pos, Results: []ast.Expr{inner}}}},
 	}
+	if types.IsInterface(of) {
+		nilCheck := &ast.IfStmt{If: pos, Cond: &ast.BinaryExpr{X: x(), OpPos: pos, Op: token.EQL, Y: &ast.Ident{Name: "nil", NamePos: pos}},
+			Body: &ast.BlockStmt{Lbrace: pos, Rbrace: pos, List: []ast.Stmt{&ast.ExprStmt{X: &ast.CallExpr{Fun: l.internal("NilReceiver", pos), Lparen: pos, Rparen: pos}}}}}
+		outer.Body.List = append([]ast.Stmt{nilCheck}, outer.Body.List...)
+	}
 	return &ast.CallExpr{Fun: outer, Lparen: pos, Rparen: pos, Args: []ast.Expr{recv}}
+}
+
+// nilReceiver is what lowered code calls for a method value of a nil interface.
+func nilReceiver() {
+	panic(interp.RuntimeError("runtime error: invalid memory address or nil pointer dereference"))
 }
 
 // methodExpr is a function that takes the receiver first, T.M.

@@ -128,7 +128,7 @@ func startProcess(command []string, o *Options) (*process, error) {
 		p.wg.Wait()
 		return nil, fmt.Errorf("cell: start %s: %w", command[0], err)
 	}
-	p.link.send(frame{Op: opHello, Data: mustJSON(helloData{MemoryLimit: o.MemoryLimit})})
+	p.link.send(frame{Op: opHello, Data: mustJSON(helloData{MemoryLimit: o.MemoryLimit, Modules: o.Modules})})
 	return p, nil
 }
 

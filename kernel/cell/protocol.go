@@ -64,7 +64,8 @@ type frame struct {
 
 // helloData is the child's part of Options.
 type helloData struct {
-	MemoryLimit int64 `json:"memory_limit"`
+	MemoryLimit int64  `json:"memory_limit"`
+	Modules     string `json:"modules"`
 }
 
 type executeData struct {

@@ -5,6 +5,8 @@ import (
 	"go/token"
 	"go/types"
 	"strconv"
+
+	"deltafin/internal/third_party/yaegi/interp"
 )
 
 // rangeFunc makes a loop over a function a call of that function: the loop's body
@@ -15,7 +17,13 @@ func (l *lowerer) rangeFunc(s *ast.RangeStmt, label string) ast.Stmt {
 	n := strconv.Itoa(l.u.table.next())
 	pos := s.For
 	id := func(name string) *ast.Ident { return &ast.Ident{Name: name, NamePos: pos} }
-	b := &loopBody{l: l, label: label, n: n, pos: pos, result: l.results()}
+	b := &loopBody{l: l, label: label, n: n, pos: pos, result: l.results(), labels: map[string]bool{}}
+	ast.Inspect(s.Body, func(n ast.Node) bool {
+		if x, ok := n.(*ast.LabeledStmt); ok {
+			b.labels[labelOf(x.Label).Name] = true
+		}
+		return true
+	})
 
 	body := l.node(s.Body).(*ast.BlockStmt)
 	params := &ast.FieldList{}
@@ -26,13 +34,20 @@ func (l *lowerer) rangeFunc(s *ast.RangeStmt, label string) ast.Stmt {
 		}
 		p := id("p" + mark + n + "_" + strconv.Itoa(i))
 		if x, ok := e.(*ast.Ident); ok && s.Tok == token.DEFINE && x.Name != "_" {
-			p = &ast.Ident{Name: x.Name, NamePos: x.NamePos}
+			p = &ast.Ident{Name: l.localName(x.Name, l.info.Defs[x]), NamePos: x.NamePos}
 		} else if e != nil && s.Tok == token.ASSIGN && !(ok && x.Name == "_") {
 			first = append(first, &ast.AssignStmt{Tok: token.ASSIGN, TokPos: pos, Lhs: []ast.Expr{l.expr(e)}, Rhs: []ast.Expr{p}})
 		}
 		params.List = append(params.List, &ast.Field{Names: []*ast.Ident{p}, Type: setPositions(l.typeOf(yield.Params().At(i).Type()), pos)})
 	}
-	list := append(first, b.list(body.List, 0, 0)...)
+	// over is 1 after the body has ended the loop, 2 after the function has returned.
+	over := func(n int) ast.Stmt {
+		return &ast.AssignStmt{Tok: token.ASSIGN, TokPos: pos, Lhs: []ast.Expr{id(b.over())}, Rhs: []ast.Expr{&ast.BasicLit{Kind: token.INT, Value: strconv.Itoa(n), ValuePos: pos}}}
+	}
+	list := []ast.Stmt{&ast.IfStmt{If: pos, Cond: &ast.BinaryExpr{X: id(b.over()), OpPos: pos, Op: token.NEQ, Y: &ast.BasicLit{Kind: token.INT, Value: "0", ValuePos: pos}},
+		Body: &ast.BlockStmt{Lbrace: pos, Rbrace: pos, List: []ast.Stmt{&ast.ExprStmt{X: &ast.CallExpr{Fun: l.internal("LoopOver", pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{id(b.over())}}}}}}}
+	list = append(list, first...)
+	list = append(list, b.list(body.List, 0, 0)...)
 	list = append(list, &ast.ReturnStmt{Return: pos, Results: []ast.Expr{id("true")}})
 	call := &ast.ExprStmt{X: &ast.CallExpr{Fun: l.expr(s.X), Lparen: pos, Rparen: pos, Args: []ast.Expr{&ast.FuncLit{
 		Type: &ast.FuncType{Func: pos, Params: params, Results: &ast.FieldList{List: []*ast.Field{{Type: id("bool")}}}},
@@ -50,8 +65,9 @@ func (l *lowerer) rangeFunc(s *ast.RangeStmt, label string) ast.Stmt {
 			local("r"+mark+n+"_"+strconv.Itoa(i), setPositions(l.typeOf(r.Type()), pos))
 		}
 	}
+	local(b.over(), id("int"))
 	out.List = append(out.List, b.before...)
-	out.List = append(out.List, call)
+	out.List = append(out.List, call, over(2))
 	when := func(k int, do ast.Stmt) {
 		out.List = append(out.List, &ast.IfStmt{If: pos, Cond: &ast.BinaryExpr{X: id("jump" + mark + n), OpPos: pos, Op: token.EQL, Y: &ast.BasicLit{Kind: token.INT, Value: strconv.Itoa(k), ValuePos: pos}},
 			Body: &ast.BlockStmt{Lbrace: pos, Rbrace: pos, List: []ast.Stmt{do}}})
@@ -91,8 +107,9 @@ type loopBody struct {
 	result  []*types.Var
 	returns bool
 	jumps   int
-	targets []ast.Stmt // of jumps to loops around this one
-	before  []ast.Stmt // what stands before the loop
+	labels  map[string]bool // in the body
+	targets []ast.Stmt      // of jumps out of it, to labels around the loop
+	before  []ast.Stmt      // what stands before the loop
 	defers  bool
 }
 
@@ -113,11 +130,27 @@ func (b *loopBody) block(x *ast.BlockStmt, breaks, continues int) *ast.BlockStmt
 
 // leave ends the body's function with more or without.
 func (b *loopBody) leave(more bool, before ...ast.Stmt) ast.Stmt {
+	if !more {
+		before = append(before, &ast.AssignStmt{Tok: token.ASSIGN, TokPos: b.pos, Lhs: []ast.Expr{&ast.Ident{Name: b.over(), NamePos: b.pos}},
+			Rhs: []ast.Expr{&ast.BasicLit{Kind: token.INT, Value: "1", ValuePos: b.pos}}})
+	}
 	list := append(before, &ast.ReturnStmt{Return: b.pos, Results: []ast.Expr{&ast.Ident{Name: strconv.FormatBool(more), NamePos: b.pos}}})
 	if len(list) == 1 {
 		return list[0]
 	}
 	return &ast.BlockStmt{Lbrace: b.pos, Rbrace: b.pos, List: list}
+}
+
+// over is the variable that says whether the loop is.
+func (b *loopBody) over() string { return "over" + mark + b.n }
+
+// loopOver is what lowered code calls when a function goes on after a loop over it has
+// ended.
+func loopOver(how int) {
+	if how == 1 {
+		panic(interp.RuntimeError("runtime error: range function continued iteration after function for loop body returned false"))
+	}
+	panic(interp.RuntimeError("runtime error: range function continued iteration after whole loop exit"))
 }
 
 func (b *loopBody) jump(k int) ast.Stmt {
@@ -160,7 +193,7 @@ func (b *loopBody) stmt(s ast.Stmt, breaks, continues int) ast.Stmt {
 			for i, r := range b.result {
 				a.Lhs = append(a.Lhs, &ast.Ident{Name: "r" + mark + b.n + "_" + strconv.Itoa(i), NamePos: s.Return})
 				if len(s.Results) == 0 {
-					a.Rhs = append(a.Rhs, &ast.Ident{Name: r.Name(), NamePos: s.Return})
+					a.Rhs = append(a.Rhs, &ast.Ident{Name: b.l.localName(r.Name(), r), NamePos: s.Return})
 				}
 			}
 			before = append(before, a)
@@ -173,7 +206,7 @@ func (b *loopBody) stmt(s ast.Stmt, breaks, continues int) ast.Stmt {
 			return b.leave(false)
 		case s.Tok == token.CONTINUE && (s.Label == nil && continues == 0 || mine):
 			return b.leave(true)
-		case s.Label != nil && s.Tok != token.GOTO && b.l.outer[s.Label.Name]:
+		case s.Label != nil && !b.labels[s.Label.Name]:
 			b.jumps++
 			b.targets = append(b.targets, s)
 			return b.leave(false, b.jump(len(b.targets)))

@@ -11,7 +11,7 @@ import (
 // TestOneIdentity describes lab's exports and checks that every type is the one
 // that its name stands for, by whichever field or method it is reached.
 func TestOneIdentity(t *testing.T) {
-	lib, err := newLibrary(func(p string) bool { return true })
+	lib, err := newLibrary(func(p string) bool { return true }, &packages{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,17 +90,22 @@ func (l *lowerer) rtype(t types.Type) (reflect.Type, error) {
 
 // settle fills what has been placed, and gives it its methods.
 func (l *lowerer) settle() error {
-	var errs []error
-	for len(l.placed) > 0 || len(l.bare) > 0 {
-		if n := len(l.placed); n > 0 {
-			d := l.placed[0]
-			l.placed = l.placed[1:]
-			errs = append(errs, l.fill(d))
-			continue
-		}
+	errs := []error{l.fillAll()}
+	for len(l.bare) > 0 {
 		d := l.bare[0]
 		l.bare = l.bare[1:]
 		errs = append(errs, l.setMethods(d, d.of))
+	}
+	return errors.Join(append(errs, l.fillAll())...)
+}
+
+// fillAll fills what has been placed.
+func (l *lowerer) fillAll() error {
+	var errs []error
+	for len(l.placed) > 0 {
+		d := l.placed[0]
+		l.placed = l.placed[1:]
+		errs = append(errs, l.fill(d))
 	}
 	return errors.Join(errs...)
 }
@@ -214,7 +219,7 @@ func (l *lowerer) definedOf(n *types.Named) (reflect.Type, error) {
 		return reflect.TypeFor[error](), nil
 	}
 	if o.Pkg() != l.u.pkg && n.TypeArgs().Len() == 0 {
-		if l.u.named[o] == nil && o.Parent() == o.Pkg().Scope() && !l.local(o) {
+		if l.u.named[o] == nil && !l.local(o) && l.u.table.lib.gottenOf(o.Pkg()) == nil {
 			if t := r.std(o.Pkg().Path(), o.Name()); t != nil {
 				return t, nil
 			}
@@ -311,7 +316,7 @@ func (l *lowerer) underlying(t types.Type) (reflect.Type, error) {
 			}
 			x := reflect.StructField{Name: f.Name(), Type: ft, Tag: reflect.StructTag(t.Tag(i)), Anonymous: f.Embedded()}
 			if !f.Exported() {
-				x.PkgPath = "main"
+				x.PkgPath = "main" // StructOf wants one for all, and nobody looks
 			}
 			plain = plain && f.Exported() && !f.Embedded()
 			fields = append(fields, x)
@@ -322,6 +327,7 @@ func (l *lowerer) underlying(t types.Type) (reflect.Type, error) {
 		return named.StructOf("main", fields), nil
 	case *types.Interface:
 		var ms []reflect.Method
+		of := "main"
 		for i := range t.NumMethods() {
 			m := t.Method(i)
 			ft, err := l.funcOf(m.Signature())
@@ -329,8 +335,11 @@ func (l *lowerer) underlying(t types.Type) (reflect.Type, error) {
 				return nil, err
 			}
 			ms = append(ms, reflect.Method{Name: m.Name(), Type: ft})
+			if !m.Exported() {
+				of = m.Pkg().Path() // whose types alone can have the method
+			}
 		}
-		return named.InterfaceOf("main", ms), nil
+		return named.InterfaceOf(of, ms), nil
 	}
 	return l.reflectOf(t)
 }
@@ -432,7 +441,7 @@ func (l *lowerer) shape(t types.Type) (reflect.Type, error) {
 		}
 		return reflect.StructOf(fields), nil
 	case *types.Named:
-		if t.Obj().Pkg() != nil && l.u.named[t.Origin().Obj()] == nil && t.TypeArgs().Len() == 0 && !l.local(t.Obj()) {
+		if t.Obj().Pkg() != nil && l.u.named[t.Origin().Obj()] == nil && t.TypeArgs().Len() == 0 && !l.local(t.Obj()) && l.u.table.lib.gottenOf(t.Obj().Pkg()) == nil {
 			return l.definedOf(t)
 		}
 		return l.shape(t.Underlying())

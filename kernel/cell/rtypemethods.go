@@ -17,11 +17,18 @@ type code struct {
 	name    string
 	pointer bool // whether the receiver is one
 	run     atomic.Pointer[interp.Func]
+	later   func(*code) error // compiles it; nil for those of cells
 }
 
 // call runs the method on what recv points to.
 func (c *code) call(recv reflect.Value, in []reflect.Value) []reflect.Value {
 	f := c.run.Load()
+	if f == nil && c.later != nil {
+		if err := c.later(c); err != nil {
+			panic(err)
+		}
+		f = c.run.Load()
+	}
 	if f == nil {
 		panic(fmt.Errorf("method %s has not been compiled", c.name))
 	}
@@ -70,7 +77,7 @@ func (l *lowerer) setMethods(d *defined, t types.Type) error {
 	for i := range set.Len() {
 		s := set.At(i)
 		f := s.Obj().(*types.Func)
-		if !f.Exported() && f.Pkg() != l.u.pkg {
+		if !f.Exported() && f.Pkg() != l.u.pkg && l.u.table.lib.gottenOf(f.Pkg()) == nil {
 			continue
 		}
 		typ, err := l.funcOf(l.concrete(f.Signature()).(*types.Signature))
@@ -82,6 +89,10 @@ func (l *lowerer) setMethods(d *defined, t types.Type) error {
 			return err
 		}
 		ms = append(ms, named.Method{Name: f.Name(), Type: typ, Pointer: of.Lookup(f.Pkg(), f.Name()) == nil, Call: call})
+	}
+	// How calls pass a struct is settled here, by its fields.
+	if err := l.fillAll(); err != nil {
+		return err
 	}
 	return d.typ.SetMethods(ms)
 }
@@ -130,6 +141,9 @@ func (l *lowerer) promoted(t types.Type, index []int, f *types.Func, variadic bo
 		c, err := l.method(n, name, pointer)
 		if err != nil {
 			return nil, err
+		}
+		if c.later == nil && n.TypeArgs().Len() == 0 && l.u.table.lib.gottenOf(f.Pkg()) != nil {
+			c.later = l.u.table.later(n, f)
 		}
 		if len(fields) == 0 {
 			return c.call, nil

@@ -352,26 +352,3 @@ func (w streamWriter) Write(b []byte) (int, error) {
 	w.child.shows().Stream(w.name, string(b))
 	return len(b), nil
 }
-
-// stdinReader reads lines from the front end.
-type stdinReader struct {
-	child *child
-	mu    sync.Mutex
-	rest  []byte
-}
-
-func (r *stdinReader) Read(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.rest) == 0 {
-		c := r.child.current()
-		line, err := c.Input(c.ctx, "", false)
-		if err != nil {
-			return 0, err
-		}
-		r.rest = []byte(line + "\n")
-	}
-	n := copy(b, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
-}

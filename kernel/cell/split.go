@@ -145,6 +145,14 @@ func chunks(text string) (list []chunk, silent bool, err error) {
 	return list, silent, nil
 }
 
+// hasPackageClause says whether a cell is a whole program, whatever comments come first.
+func hasPackageClause(text string) bool {
+	var s scanner.Scanner
+	s.Init(token.NewFileSet().AddFile("", -1, len(text)), []byte(text), func(token.Position, string) {}, 0)
+	_, t, _ := s.Scan()
+	return t == token.PACKAGE
+}
+
 // docStart is where the comment lines right above a declaration begin.
 func docStart(text string, start int) int {
 	for {

@@ -2,10 +2,58 @@
 
 package cell
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestStatements(t *testing.T) {
 	for _, c := range []struct{ name, code, want string }{
+		{"declared functions are values",
+			`type op func(int) int
+type named struct { f op; n int }
+func twice(x int) int { return 2 * x }
+func same[T any](x T) T { return x }
+func give(f op) op { return f }
+all := []named{{twice, 1}, {f: twice}, {f: same[int]}}
+var arr [2]op
+arr[1] = twice
+fmt.Println(all[0].f(4), all[1].f(5), all[2].f(6), arr[1](7), give(twice)(8), map[string]op{"a": twice}["a"](9), (twice)(10))`, "8 10 6 14 16 18 20\n"},
+		{"operands of a return keep out of each other's way",
+			`func id(x int) int { return x }
+func swap() (a, b int) { a, b = 1, 2; return b + 0, a + 0 }
+func calls() (a, b int) { a, b = 1, 2; return id(b), id(a) }
+func lens(s []int) (int, int) { return len(s), cap(s) }
+func text(s []byte) (t []byte, n int) { return s, len(s) }
+t, n := text([]byte("abc"))
+fmt.Println(swap()); fmt.Println(calls()); fmt.Println(lens(make([]int, 2, 3))); fmt.Println(len(t), n)`, "2 1\n2 1\n2 3\n3 3\n"},
+		{"a loop without a condition begins once",
+			`func f() (n int) { for low, high := 0, 9; ; { if low >= high { return n }; low += 2; n++ } }
+f()`, "→ 5\n"},
+		{"a literal defers what is declared after it",
+			`func outer() { func() { defer later("b"); fmt.Print("a ") }() }
+func later(s string) { fmt.Println(s) }
+outer()`, "a b\n"},
+		{"a uintptr counts",
+			`func f(m uintptr) (n int) { for i := uintptr(0); i < m; i++ { n++ }; for ; m > 0; m-- { n++ }; return n }
+f(3)`, "→ 6\n"},
+		{"names that Go itself has are names",
+			`type at struct{ n int }
+func (a *at) code(p int) (r rune) { return rune(a.n + p) }
+func f(a at) (string string) { if rune := a.code(1); rune != 0 { string = fmt.Sprint(rune) }; switch len := any(7).(type) { case int: string += fmt.Sprint(len) }; return }
+f(at{2})`, "→ 37\n"},
+		{"a variable that hides another is made of it",
+			`type d struct{ n int8 }
+func f(n d) (s string) { i := 1; for n := -int(n.n); i < n; i++ { s += "0" }; for i := i + 1; i < 4; i++ { s += fmt.Sprint(i) }; n, ok := any(n).(d); return fmt.Sprint(s, i, n.n, ok) }
+f(d{-3})`, "→ 003 -3 true\n"},
+		{"methods take structs that nothing named before",
+			`type asker interface { Uses(has avail) (uses avail, err error) }
+type avail struct{ a, b bool }
+type way struct{}
+func (*way) Uses(has avail) (uses avail, err error) { return has.all() }
+func (h avail) all() (avail, error) { return avail{h.b, h.a}, nil }
+var w asker = &way{}
+w.Uses(avail{a: true})`, "→ {a:false b:true}, <nil>\n"},
 		{"a deferred literal has its iteration's variables",
 			`func f() (s string) { for i := range 3 { defer func() { s += strconv.Itoa(i) }() }; for _, x := range []string{"a", "b"} { defer func() { s += x }() }; return "r" }
 f()`, "→ rba210\n"},
@@ -101,6 +149,30 @@ runtime error: slice bounds out of range [::5] with capacity 2
 runtime error: slice bounds out of range [5:2]
 runtime error: slice bounds out of range [2:1]
 `},
+		{"recover in what others made", `func saver(name string) func() { return func() { if r := recover(); r != nil { fmt.Print(name, ":", r, " ") } } }
+func one() { f := saver("f"); defer f(); panic("a") }
+func two() { defer saver("g")(); panic("b") }
+func three() { fs := map[string]func(){"h": saver("h")}; defer fs["h"](); panic("c") }
+func helper() any { return recover() }
+func four() { defer func() { recover() }(); defer func() { fmt.Print(helper(), " ") }(); panic("d") }
+func five() { defer saver("outer")(); defer func() { defer saver("inner")(); panic("e2") }(); panic("e1") }
+func six() { defer saver("none")() }
+one(); two(); three(); four(); five(); six()
+var wg sync.WaitGroup
+for range 50 { wg.Go(func() { defer saver("")(); panic("") }) }
+wg.Wait()
+fmt.Println()`, "f:a g:b h:c <nil> inner:e2 outer:e1 " + strings.Repeat(": ", 50) + "\n"},
+		{"nil among others", `a, b := []int{1}, []int{2}
+a, b = b, nil
+var e error = errors.New("x")
+m := map[string]any{"k": 1}
+e, m["k"] = nil, nil
+fmt.Println(a, b, e, m)`, "[2] [] <nil> map[k:<nil>]\n"},
+		{"variables of packages", `os.Args = []string{"a", "b"}
+os.Args = append(os.Args, "c")
+fmt.Println(os.Args)
+http.DefaultClient = &http.Client{Timeout: 3}
+fmt.Println(http.DefaultClient.Timeout)`, "[a b c]\n3ns\n"},
 		{"unsafe",
 			`import "unsafe"
 type T struct { a int8; b int64 }

@@ -29,17 +29,18 @@ var stdapiZip []byte
 // A library imports the standard library's packages for go/types, each when it is
 // first asked for. It is safe for concurrent use.
 type library struct {
-	mu     sync.Mutex
-	zip    map[string]*zip.File
-	names  map[string][]string // package name → import paths, best first
-	pkgs   map[string]*types.Package
-	docs   *stdDocs
-	extra  map[string]*types.Package // packages that aren't the standard library's
-	bodies map[*types.Func]body      // generic functions and methods
-	can    func(path string) bool    // whether cells can import the path
+	mu        sync.Mutex
+	zip       map[string]*zip.File
+	names     map[string][]string // package name → import paths, best first
+	pkgs      map[string]*types.Package
+	docs      *stdDocs
+	extra     map[string]*types.Package // packages that aren't the standard library's
+	bodies    map[*types.Func]body      // generic functions and methods
+	can       func(path string) bool    // whether cells can import the path
+	*packages                           // of modules
 }
 
-func newLibrary(can func(string) bool) (*library, error) {
+func newLibrary(can func(string) bool, p *packages) (*library, error) {
 	r, err := zip.NewReader(bytes.NewReader(stdapiZip), int64(len(stdapiZip)))
 	if err != nil {
 		return nil, fmt.Errorf("cell: stdapi.zip: %w", err)
@@ -50,7 +51,7 @@ func newLibrary(can func(string) bool) (*library, error) {
 	}
 	l := &library{
 		zip: map[string]*zip.File{}, names: map[string][]string{}, pkgs: map[string]*types.Package{},
-		docs: docs, extra: map[string]*types.Package{}, bodies: map[*types.Func]body{}, can: can,
+		docs: docs, extra: map[string]*types.Package{}, bodies: map[*types.Func]body{}, can: can, packages: p,
 	}
 	for _, f := range r.File {
 		l.zip[f.Name] = f
@@ -59,6 +60,7 @@ func newLibrary(can func(string) bool) (*library, error) {
 			l.names[n] = append(l.names[n], f.Name)
 		}
 	}
+	l.names["unsafe"] = []string{"unsafe"}
 	for _, paths := range l.names {
 		slices.SortStableFunc(paths, func(a, b string) int { return rank(a) - rank(b) })
 	}
@@ -91,8 +93,11 @@ func (l *library) Import(path string) (*types.Package, error) {
 	if p := l.extra[path]; p != nil {
 		return p, nil
 	}
+	if g := l.gotten[path]; g != nil {
+		return g.pkg, nil
+	}
 	if path != "unsafe" && !l.can(path) {
-		return nil, fmt.Errorf("package %s is not part of the standard library that cells can import", path)
+		return nil, importFault(path)
 	}
 	return l.load(path)
 }
@@ -145,7 +150,7 @@ func (l *library) load(path string) (*types.Package, error) {
 	p, _ := conf.Check(path, fset, files, info)
 	if info != nil {
 		for _, d := range files[1].Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
 				if o, ok := info.Defs[fn.Name].(*types.Func); ok {
 					l.bodies[o] = body{fn: fn, info: info}
 				}

@@ -56,7 +56,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 
 // TestLibraryLoads checks that every package that cells can import has its API.
 func TestLibraryLoads(t *testing.T) {
-	lib, err := newLibrary(func(p string) bool { return stdlib.Symbols[p+"/"+packageName(p)] != nil })
+	lib, err := newLibrary(func(p string) bool { return stdlib.Symbols[p+"/"+packageName(p)] != nil }, &packages{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,10 @@ import (
 	std_crypto_cipher "crypto/cipher"
 	std_crypto_ecdh "crypto/ecdh"
 	std_crypto_ecdsa "crypto/ecdsa"
+	std_crypto_fips140 "crypto/fips140"
+	std_crypto_hpke "crypto/hpke"
+	std_crypto_mlkem "crypto/mlkem"
+	std_crypto_mlkem_mlkemtest "crypto/mlkem/mlkemtest"
 	std_crypto_rand "crypto/rand"
 	std_crypto_rsa "crypto/rsa"
 	std_crypto_sha3 "crypto/sha3"
@@ -72,6 +76,65 @@ func moreSymbols() map[string]map[string]reflect.Value {
 		"crypto/ecdsa/ecdsa": {
 			"ParseRawPrivateKey":         reflect.ValueOf(std_crypto_ecdsa.ParseRawPrivateKey),
 			"ParseUncompressedPublicKey": reflect.ValueOf(std_crypto_ecdsa.ParseUncompressedPublicKey),
+		},
+		"crypto/fips140/fips140": {
+			"Enabled":            reflect.ValueOf(std_crypto_fips140.Enabled),
+			"Enforced":           reflect.ValueOf(std_crypto_fips140.Enforced),
+			"Version":            reflect.ValueOf(std_crypto_fips140.Version),
+			"WithoutEnforcement": reflect.ValueOf(std_crypto_fips140.WithoutEnforcement),
+		},
+		"crypto/hpke/hpke": {
+			"AEAD":                reflect.ValueOf((*std_crypto_hpke.AEAD)(nil)),
+			"AES128GCM":           reflect.ValueOf(std_crypto_hpke.AES128GCM),
+			"AES256GCM":           reflect.ValueOf(std_crypto_hpke.AES256GCM),
+			"ChaCha20Poly1305":    reflect.ValueOf(std_crypto_hpke.ChaCha20Poly1305),
+			"DHKEM":               reflect.ValueOf(std_crypto_hpke.DHKEM),
+			"ExportOnly":          reflect.ValueOf(std_crypto_hpke.ExportOnly),
+			"HKDFSHA256":          reflect.ValueOf(std_crypto_hpke.HKDFSHA256),
+			"HKDFSHA384":          reflect.ValueOf(std_crypto_hpke.HKDFSHA384),
+			"HKDFSHA512":          reflect.ValueOf(std_crypto_hpke.HKDFSHA512),
+			"KDF":                 reflect.ValueOf((*std_crypto_hpke.KDF)(nil)),
+			"KEM":                 reflect.ValueOf((*std_crypto_hpke.KEM)(nil)),
+			"MLKEM1024":           reflect.ValueOf(std_crypto_hpke.MLKEM1024),
+			"MLKEM1024P384":       reflect.ValueOf(std_crypto_hpke.MLKEM1024P384),
+			"MLKEM768":            reflect.ValueOf(std_crypto_hpke.MLKEM768),
+			"MLKEM768P256":        reflect.ValueOf(std_crypto_hpke.MLKEM768P256),
+			"MLKEM768X25519":      reflect.ValueOf(std_crypto_hpke.MLKEM768X25519),
+			"NewAEAD":             reflect.ValueOf(std_crypto_hpke.NewAEAD),
+			"NewDHKEMPrivateKey":  reflect.ValueOf(std_crypto_hpke.NewDHKEMPrivateKey),
+			"NewDHKEMPublicKey":   reflect.ValueOf(std_crypto_hpke.NewDHKEMPublicKey),
+			"NewHybridPrivateKey": reflect.ValueOf(std_crypto_hpke.NewHybridPrivateKey),
+			"NewHybridPublicKey":  reflect.ValueOf(std_crypto_hpke.NewHybridPublicKey),
+			"NewKDF":              reflect.ValueOf(std_crypto_hpke.NewKDF),
+			"NewKEM":              reflect.ValueOf(std_crypto_hpke.NewKEM),
+			"NewMLKEMPrivateKey":  reflect.ValueOf(std_crypto_hpke.NewMLKEMPrivateKey),
+			"NewMLKEMPublicKey":   reflect.ValueOf(std_crypto_hpke.NewMLKEMPublicKey),
+			"NewRecipient":        reflect.ValueOf(std_crypto_hpke.NewRecipient),
+			"NewSender":           reflect.ValueOf(std_crypto_hpke.NewSender),
+			"Open":                reflect.ValueOf(std_crypto_hpke.Open),
+			"PrivateKey":          reflect.ValueOf((*std_crypto_hpke.PrivateKey)(nil)),
+			"PublicKey":           reflect.ValueOf((*std_crypto_hpke.PublicKey)(nil)),
+			"Recipient":           reflect.ValueOf((*std_crypto_hpke.Recipient)(nil)),
+			"SHAKE128":            reflect.ValueOf(std_crypto_hpke.SHAKE128),
+			"SHAKE256":            reflect.ValueOf(std_crypto_hpke.SHAKE256),
+			"Seal":                reflect.ValueOf(std_crypto_hpke.Seal),
+			"Sender":              reflect.ValueOf((*std_crypto_hpke.Sender)(nil)),
+		},
+		"crypto/mlkem/mlkem": {
+			"DecapsulationKey1024":    reflect.ValueOf((*std_crypto_mlkem.DecapsulationKey1024)(nil)),
+			"DecapsulationKey768":     reflect.ValueOf((*std_crypto_mlkem.DecapsulationKey768)(nil)),
+			"EncapsulationKey1024":    reflect.ValueOf((*std_crypto_mlkem.EncapsulationKey1024)(nil)),
+			"EncapsulationKey768":     reflect.ValueOf((*std_crypto_mlkem.EncapsulationKey768)(nil)),
+			"GenerateKey1024":         reflect.ValueOf(std_crypto_mlkem.GenerateKey1024),
+			"GenerateKey768":          reflect.ValueOf(std_crypto_mlkem.GenerateKey768),
+			"NewDecapsulationKey1024": reflect.ValueOf(std_crypto_mlkem.NewDecapsulationKey1024),
+			"NewDecapsulationKey768":  reflect.ValueOf(std_crypto_mlkem.NewDecapsulationKey768),
+			"NewEncapsulationKey1024": reflect.ValueOf(std_crypto_mlkem.NewEncapsulationKey1024),
+			"NewEncapsulationKey768":  reflect.ValueOf(std_crypto_mlkem.NewEncapsulationKey768),
+		},
+		"crypto/mlkem/mlkemtest/mlkemtest": {
+			"Encapsulate1024": reflect.ValueOf(std_crypto_mlkem_mlkemtest.Encapsulate1024),
+			"Encapsulate768":  reflect.ValueOf(std_crypto_mlkem_mlkemtest.Encapsulate768),
 		},
 		"crypto/rand/rand": {
 			"Text": reflect.ValueOf(std_crypto_rand.Text),

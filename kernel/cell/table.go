@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode"
 )
 
 // mark separates a name from what makes it unique. It is a letter for Go, and no
@@ -60,6 +61,7 @@ type decl struct {
 	generic bool
 
 	code    *code            // of a method
+	job     *job             // of what gotten packages declare
 	methods map[string]*decl // of an instance of a generic type
 	of      int              // the generic declaration that such a method is of
 
@@ -97,11 +99,15 @@ type table struct {
 	seen      atomic.Pointer[outlook] // what questions see, which don't wait for mu
 	scope     *types.Package          // of the last check that passed
 	types     *rtypes
-	compiled  map[string]reflect.Value // compiledSymbols
+	compiled  map[string]reflect.Value                      // compiledSymbols
+	known     func(path, name string) (reflect.Value, bool) // the interpreter's symbols
+	shell     *shell                                        // the main one
+	begun     map[*gottenPackage]bool                       // whose initialization has been compiled
+	pending   []pendingInit                                 // initializers that no cell has run
 }
 
 func newTable(lib *library, lab *types.Package, std func(path, name string) reflect.Type) *table {
-	t := &table{lib: lib, lab: lab, current: map[string]*decl{}, methods: map[*decl]map[string]*decl{}, imports: map[string]string{}, used: map[string]bool{}, instances: map[string]*decl{}, types: newRTypes(std)}
+	t := &table{lib: lib, lab: lab, current: map[string]*decl{}, methods: map[*decl]map[string]*decl{}, imports: map[string]string{}, used: map[string]bool{}, instances: map[string]*decl{}, begun: map[*gottenPackage]bool{}, types: newRTypes(std)}
 	t.seen.Store(newOutlook())
 	return t
 }
@@ -179,15 +185,21 @@ func importDecl(name, path string) *ast.GenDecl {
 	return &ast.GenDecl{Tok: token.IMPORT, Specs: []ast.Spec{s}}
 }
 
+// escape begins the code of a rune that a name can't have. It is a letter for Go.
+const escape = 'ˑ'
+
 // importAlias is the one name of a package in what is checked again and in what
 // is run; no declaration can hide it.
 func importAlias(path string) string {
 	var b strings.Builder
-	for _, r := range path {
-		if r == '/' || r == '.' || r == '-' {
+	for i, r := range path {
+		switch {
+		case r == '/':
 			b.WriteString(mark)
-		} else {
+		case r == '_' || unicode.IsLetter(r) && r != escape || unicode.IsDigit(r) && i > 0:
 			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, "%c%04x", escape, r)
 		}
 	}
 	return b.String() + mark

@@ -61,16 +61,14 @@ func (l *lowerer) typeSwitch(s *ast.TypeSwitchStmt, label *ast.Ident) ast.Stmt {
 			}
 		}
 		if bound != nil && bound.Name != "_" {
-			clause.Body = append(clause.Body, define(id(from), &ast.Ident{Name: bound.Name, NamePos: bound.NamePos}))
+			clause.Body = append(clause.Body, define(id(from), &ast.Ident{Name: l.localName(bound.Name, l.info.Implicits[c]), NamePos: bound.NamePos}))
 		}
-		for _, b := range c.Body {
-			clause.Body = append(clause.Body, l.node(b).(ast.Stmt))
-		}
+		clause.Body = append(clause.Body, l.clauseBody(c.Body)...)
 		body.List = append(body.List, clause)
 	}
 	var sw ast.Stmt = &ast.SwitchStmt{Switch: pos, Body: body}
 	if label != nil {
-		sw = &ast.LabeledStmt{Label: &ast.Ident{Name: label.Name, NamePos: label.NamePos}, Colon: label.End(), Stmt: sw}
+		sw = &ast.LabeledStmt{Label: labelOf(label), Colon: label.End(), Stmt: sw}
 	}
 	out.List = append(out.List, sw)
 	return out

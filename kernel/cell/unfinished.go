@@ -233,6 +233,8 @@ func (p *probe) addImport(s *ast.ImportSpec) {
 	if s.Name == nil {
 		if p.lib.names[packageName(path)] != nil {
 			p.imports[packageName(path)] = path
+		} else if g := p.lib.loaded(path); g != nil {
+			p.imports[g.pkg.Name()] = path
 		}
 		return
 	}

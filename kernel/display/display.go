@@ -30,6 +30,7 @@ import (
 	_ "image/gif" // for ImageFile
 	_ "image/jpeg"
 	"image/png"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -67,10 +68,7 @@ func Of(v any) (b Bundle, ok bool) {
 		b, err := Image(v)
 		return b, err == nil
 	}
-	if t, err := TableOf(v); err == nil && isStructs(v) {
-		return t.DisplayBundle(), true
-	}
-	return Bundle{}, false
+	return table(reflect.ValueOf(v))
 }
 
 // complete gives b the parts that every bundle has.

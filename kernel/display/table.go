@@ -22,6 +22,7 @@ type Table struct {
 	Title   string // "" for none
 	Columns []string
 	Rows    [][]any // a row may be shorter than Columns
+	More    int     // rows that follow, of which nothing is known but their number
 }
 
 // TableOf makes a table of a slice or array: of structs or pointers to structs
@@ -222,8 +223,8 @@ func (t Table) html() string {
 		}
 		b.WriteString("</tr>")
 	}
-	if more := len(t.Rows) - htmlRows; more > 0 {
-		fmt.Fprintf(&b, `<tr style="background:transparent"><td colspan="%d" style="%s;text-align:left">… %d more rows</td></tr>`, len(t.Columns), cellStyle, more)
+	if more := max(0, len(t.Rows)-htmlRows) + t.More; more > 0 {
+		fmt.Fprintf(&b, `<tr style="background:transparent"><td colspan="%d" style="%s;text-align:left">… %s more rows</td></tr>`, len(t.Columns), cellStyle, grouped(more))
 	}
 	b.WriteString("</tbody></table>")
 	return b.String()
@@ -282,8 +283,8 @@ func (t Table) text() string {
 			out = append(out, strings.Join(rule, "──"))
 		}
 	}
-	if more := len(t.Rows) - len(rows); more > 0 {
-		out = append(out, fmt.Sprintf("… %d more rows", more))
+	if more := len(t.Rows) - len(rows) + t.More; more > 0 {
+		out = append(out, fmt.Sprintf("… %s more rows", grouped(more)))
 	}
 	return strings.Join(out, "\n")
 }

@@ -396,7 +396,7 @@ func TestShow(t *testing.T) {
 	at.Update(l.Markdown("*done*"))
 	l.ClearOutput(true)
 	want := []string{
-		"display : 3", "display : *x*", "display : │a│\n97", "display : A\n─\n1",
+		"display : 3", "display : *x*", "display : │a│\n97", "display : [{A:1}]",
 		"display progress: ▕                        ▏   0 %  0 of 3",
 		"update progress: ▕████████████████        ▏  66 %  2 of 3, 20/s, 0s left",
 		"update progress: ▕████████████████████████▏ 100 %  3 of 3, 30/s, took 100ms",

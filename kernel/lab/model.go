@@ -52,6 +52,9 @@ func (m *MemoryMap) DisplayBundle() display.Bundle {
 		{"kept states of " + plural(m.KeptSequences, "sequence"), size(m.KeptStates)},
 		{"heap", size(m.Heap)},
 	}
+	if m.SpinePacked > 0 {
+		rows = append([][]any{{"weights beside the experts, packed", size(m.SpinePacked)}}, rows...)
+	}
 	if m.RSS > 0 {
 		rows = append(rows, []any{"resident now", size(m.RSS)}, []any{"resident at most", size(m.PeakRSS)})
 	}

@@ -18,15 +18,8 @@ func (l *Lab) displayID(of string) string { return of + "-" + rand.Text() }
 // Display shows a value now, in its richest form, as a cell's last value is shown.
 func (l *Lab) Display(values ...any) {
 	for _, v := range values {
-		l.session.Output().Display(bundleOf(v), widget.DisplayID(v))
+		l.session.Output().Display(display.Render(v), widget.DisplayID(v))
 	}
-}
-
-func bundleOf(v any) display.Bundle {
-	if b, ok := display.Of(v); ok {
-		return b
-	}
-	return display.Text(fmt.Sprint(v))
 }
 
 // Shown is a value on display that another can take the place of.
@@ -45,12 +38,12 @@ type Shown struct {
 //	}
 func (l *Lab) Show(v any) *Shown {
 	s := &Shown{ID: l.displayID("shown"), out: l.session.Output()}
-	s.out.Display(bundleOf(v), s.ID)
+	s.out.Display(display.Render(v), s.ID)
 	return s
 }
 
 // Update shows v in the place of what was shown before.
-func (s *Shown) Update(v any) { s.out.Update(bundleOf(v), s.ID) }
+func (s *Shown) Update(v any) { s.out.Update(display.Render(v), s.ID) }
 
 // String names what is on display; the value itself stands where it was shown.
 func (s *Shown) String() string { return "shown as " + s.ID }

@@ -6,9 +6,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"runtime/debug"
-	"sync"
-	"sync/atomic"
 
 	"deltafin/metal"
 )
@@ -16,11 +13,8 @@ import (
 // Device computes on the CPU with a fixed number of goroutines, which it owns and
 // Close ends. It implements metal.Device.
 type Device struct {
-	threads int
 	kernels kernels
-	work    chan *region
-	wg      sync.WaitGroup
-	close   sync.Once
+	threads threads
 }
 
 // Options configures Open. The zero value uses every CPU the process may use.
@@ -41,7 +35,7 @@ func Levels() []string {
 
 // Open starts the device's goroutines.
 func Open(o Options) *Device {
-	d := &Device{threads: o.Threads}
+	d := new(Device)
 	for _, k := range levels() {
 		if o.Level == "" || o.Level == k.name {
 			d.kernels = k
@@ -50,41 +44,33 @@ func Open(o Options) *Device {
 	if d.kernels.name == "" {
 		panic("cpu: no level " + o.Level + " on this CPU")
 	}
-	if d.threads <= 0 {
-		d.threads = runtime.GOMAXPROCS(0)
+	if o.Threads <= 0 {
+		o.Threads = runtime.GOMAXPROCS(0)
 	}
-	d.work = make(chan *region, d.threads)
-	for range d.threads - 1 { // the caller of an operation is the last one
-		d.wg.Go(func() {
-			debug.SetPanicOnFault(true) // a mapped file that shrank: see region
-			for r := range d.work {
-				r.run()
-				r.done.Done()
-			}
-		})
-	}
+	d.threads.start(o.Threads)
 	return d
 }
 
 func (d *Device) Name() string {
 	plural := "s"
-	if d.threads == 1 {
+	if d.Threads() == 1 {
 		plural = ""
 	}
-	return fmt.Sprintf("cpu, %d thread%s, %s", d.threads, plural, d.kernels.name)
+	return fmt.Sprintf("cpu, %d thread%s, %s", d.Threads(), plural, d.kernels.name)
 }
 
-func (d *Device) Threads() int { return d.threads }
+func (d *Device) Threads() int { return d.threads.helpers + 1 }
 
 func (d *Device) NewBuffer(n int) metal.Buffer { return metal.Buffer{F: make([]float32, n)} }
 
 func (d *Device) Begin(ctx context.Context) metal.Queue {
-	return &queue{d: d, ctx: ctx, cancelled: ctx.Done()}
+	q := &queue{d: d}
+	q.Reset(ctx)
+	return q
 }
 
 func (d *Device) Close() error {
-	d.close.Do(func() { close(d.work) })
-	d.wg.Wait()
+	d.threads.stop()
 	return nil
 }
 
@@ -93,69 +79,31 @@ type queue struct {
 	d         *Device
 	ctx       context.Context
 	cancelled <-chan struct{}
+	scratch   scratch   // of the caller's thread
+	unzipped  []float32 // an operation's inputs in the order of matrix products
+
+	// The operation being run: here, so that none is allocated.
+	simple   simple
+	conv     shortConv
+	kda      kda
+	routing  routing
+	unzipper unzipper
+	matMul   matMul
+	experts  experts
+	mla      mla
 }
 
 func (q *queue) Wait() error { return q.ctx.Err() }
 
-// region is one operation cut in tasks, which threads take in turn. Tasks write
-// disjoint outputs, so who takes which changes no bit.
-//
-// A task panics when it reads weights whose file has been cut short under its
-// mapping. The operation then panics in its caller's goroutine, where it can be
-// recovered.
-type region struct {
-	task      func(int)
-	tasks     int64
-	next      atomic.Int64
-	cancelled <-chan struct{}
-	done      sync.WaitGroup
-	panicked  atomic.Pointer[any]
-}
-
-func (r *region) run() {
-	defer func() {
-		if v := recover(); v != nil {
-			r.panicked.CompareAndSwap(nil, &v)
-			r.next.Store(r.tasks)
-		}
-	}()
-	for {
-		i := r.next.Add(1) - 1
-		if i >= r.tasks {
-			return
-		}
-		select {
-		case <-r.cancelled:
-			return
-		default:
-		}
-		r.task(int(i))
-	}
-}
+func (q *queue) Reset(ctx context.Context) { q.ctx, q.cancelled = ctx, ctx.Done() }
 
 // small is the number of multiply-adds under which waking a thread costs more than it saves.
-const small = 16 << 10
+const small = 96 << 10
 
-// each runs task(0) … task(tasks-1), together about cost multiply-adds, on the
-// device's threads, and returns when all have ended or the context has.
-func (q *queue) each(tasks, cost int, task func(int)) {
-	r := &region{task: task, tasks: int64(tasks), cancelled: q.cancelled}
-	helpers := min(q.d.threads, tasks) - 1
-	if cost < small {
-		helpers = 0
+// run computes t's parts, together about cost multiply-adds, on the device's threads,
+// and returns when all have ended or the context has.
+func (q *queue) run(parts, cost int, t task) {
+	if parts > 0 {
+		q.d.threads.run(t, parts, cost < small, q.cancelled, &q.scratch)
 	}
-	r.done.Add(helpers)
-	for range helpers {
-		q.d.work <- r
-	}
-	r.run()
-	r.done.Wait()
-	if v := r.panicked.Load(); v != nil {
-		panic(*v)
-	}
-}
-
-// span cuts n items in tasks of at most size and returns their number and the i-th's bounds.
-func span(n, size int) (tasks int, bounds func(i int) (lo, hi int)) {
-	return (n + size - 1) / size, func(i int) (int, int) { return i * size, min((i+1)*size, n) }
 }

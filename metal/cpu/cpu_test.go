@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -69,17 +70,12 @@ func ulps(got float32, want float64) float64 {
 	return math.Abs(float64(got)-want) / step
 }
 
+// Errors are at most 2 ulp over all float32s: an even share of their bits, whole
+// stretches where a function changes its way or its result is subnormal, overflows or
+// saturates, and many of ordinary size.
 func TestFunctionsWithinTwoUlp(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for _, f := range []struct {
-		name string
-		f    func(float32) float32
-		want func(float64) float64
-	}{
-		{"exp", exp, math.Exp},
-		{"sigmoid", sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }},
-		{"tanh", tanh, math.Tanh},
-	} {
+	for _, f := range functions {
+		r := rand.New(rand.NewPCG(1, 2))
 		var worst float64
 		var at float32
 		try := func(x float32) {
@@ -87,18 +83,93 @@ func TestFunctionsWithinTwoUlp(t *testing.T) {
 				worst, at = u, x
 			}
 		}
-		for range samples(2_000_000) {
-			try(float32(r.NormFloat64() * 30))
-			try(math.Float32frombits(r.Uint32()))
+		stride := uint64(1<<32/samples(2_000_000)) | 1
+		for bits := uint64(0); bits < 1<<32; bits += stride {
+			try(math.Float32frombits(uint32(bits)))
 		}
-		for _, x := range []float32{0, float32(math.Copysign(0, -1)), 1e-45, -1e-45, 88.72283, 88.72284, 88.8, -87.33655, -103.97, -103.98, -104, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())} {
-			try(x)
+		for range samples(1_000_000) {
+			try(float32(r.NormFloat64()))
+			try(float32(r.NormFloat64() * 30))
+		}
+		for _, x := range edges {
+			for i := range uint32(samples(10_000)) {
+				try(math.Float32frombits(math.Float32bits(x) + i))
+				try(math.Float32frombits(math.Float32bits(x) - i))
+			}
 		}
 		t.Logf("%s: at most %.2f ulp, at %g", f.name, worst, at)
 		if worst > 2 {
 			t.Errorf("%s(%g) = %g, want %g: %.2f ulp", f.name, at, f.f(at), f.want(float64(at)), worst)
 		}
 	}
+}
+
+var functions = []struct {
+	name string
+	f    func(float32) float32
+	want func(float64) float64
+}{
+	{"exp", exp, math.Exp},
+	{"sigmoid", sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }},
+	{"silu", silu, func(x float64) float64 {
+		if math.IsInf(x, -1) {
+			return 0
+		}
+		return x / (1 + math.Exp(-x))
+	}},
+	{"tanh", tanh, math.Tanh},
+}
+
+// The reference of TestFunctionsWithinTwoUlp is right to a thousandth of an ulp: against
+// unbounded precision.
+func TestReferenceFunctions(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	one := big.NewFloat(1)
+	wide := func() *big.Float { return new(big.Float).SetPrec(300) }
+	over := func(a, b *big.Float) *big.Float { return wide().Quo(a, b) }
+	for _, f := range functions {
+		check := func(x float32) {
+			if x != x || math.IsInf(float64(x), 0) || math.Abs(float64(x)) > 700 {
+				return
+			}
+			e := bigExp(wide().SetFloat64(float64(x)))
+			exact := map[string]*big.Float{
+				"exp":     e,
+				"sigmoid": over(e, wide().Add(one, e)),
+				"silu":    over(wide().Mul(e, big.NewFloat(float64(x))), wide().Add(one, e)),
+			}[f.name]
+			if f.name == "tanh" {
+				square := wide().Mul(e, e)
+				exact = over(wide().Sub(square, one), wide().Add(square, one))
+			}
+			want, _ := exact.Float64()
+			if got := f.want(float64(x)); math.Abs(got-want) > math.Abs(want)*1e-13 {
+				t.Fatalf("the reference of %s(%g) is %g, want %g", f.name, x, got, want)
+			}
+		}
+		for _, x := range edges {
+			check(x)
+		}
+		for range samples(4000) {
+			check(float32(r.NormFloat64() * 30))
+			check(math.Float32frombits(r.Uint32()))
+		}
+	}
+}
+
+// bigExp is e^x by Taylor's series of x/2^16, squared 16 times.
+func bigExp(x *big.Float) *big.Float {
+	wide := func() *big.Float { return new(big.Float).SetPrec(300) }
+	z := wide().SetMantExp(x, -16)
+	sum, term := wide().SetInt64(1), wide().SetInt64(1)
+	for i := int64(1); i < 40; i++ {
+		term.Quo(term.Mul(term, z), wide().SetInt64(i))
+		sum.Add(sum, term)
+	}
+	for range 16 {
+		sum.Mul(sum, sum)
+	}
+	return sum
 }
 
 // samples is n, or fewer in a short run.

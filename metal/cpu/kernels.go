@@ -1,74 +1,35 @@
 package cpu
 
-import "deltafin/metal"
-
 // kernels are the loops of one instruction set. Each equals its portable definition
-// bit for bit; a nil function means the definition itself.
+// bit for bit; a nil function means the definition itself. Strides are in bytes.
 type kernels struct {
 	name string // "portable", "AVX2", "AVX-512"
 
-	// bf16Dot4 and mx4Dot4 are y[r] = dot(w[r], x) for four rows of weights, n a multiple of 32.
-	bf16Dot4, mx4Dot4 func(y *float32, w *byte, wStride int, s *byte, sStride int, x *float32, n int)
-	// f32Dot1x4 is y[i] = dot(w, x[i]) for four vectors, n a multiple of 16.
-	f32Dot1x4 func(y *float32, yStride int, w, x *float32, xStride, n int)
+	// The loops of matrix products: see asm/product.go, which writes them.
+	bf16Rows  func(y *float32, w *byte, stride int, x *float32, n, rows int)
+	mx4Rows   func(y *float32, w *byte, stride int, s *byte, scaleStride int, x *float32, n, rows int)
+	bf12Rows  func(y, acc *float32, w *byte, stride int, exponents *byte, x *float32, n, rows, flags int)
+	bf12Group int // the most rows of one call that keeps its lanes in acc
+	bf16Block func(acc *float32, w *byte, x *float32)
+	bf16Widen func(y *float32, w *byte, n int)
+	bf12Widen func(y *float32, w, exponents *byte, n int)
+	mx4Widen  func(y *float32, w, s *byte, n int)
+	unzip     func(y, x *float32, n int)
+	tile      []tileFunc // by the number of rows of x, from one
+	mixTile   []mixFunc  // by the number of rows of p, from one
+
 	// axpyWhole is axpy for n a multiple of 16.
 	axpyWhole func(y *float32, a float32, x *float32, n int)
+
+	vectors
 }
 
-var portable = kernels{name: "portable"}
+type (
+	tileFunc func(y *float32, yStride int, acc, w *float32, wStride int, x *float32, xStride, n, groups, flags int)
+	mixFunc  func(y *float32, yStride int, p *float32, pStride int, c *float32, cStride, n, width int)
+)
 
-// matRows computes outputs lo … hi-1 of n vectors: y[i·yStride + r-lo] = dot(w[r],
-// x[i·w.Cols:]). scratch holds w.Cols floats.
-func (k *kernels) matRows(y []float32, yStride int, w *metal.Matrix, lo, hi int, x []float32, n int, scratch []float32) {
-	cols, first := w.Cols, lo
-	if n < 4 && k.dot4(w.Format) != nil && cols%32 == 0 && cols > 0 {
-		dot4 := k.dot4(w.Format)
-		size, groups := w.Format.RowBytes(cols), 0
-		scale := &w.Data[0] // any address: BF16 has no scales
-		if w.Format == metal.MX4 {
-			groups = cols / metal.MX4Group
-		}
-		for ; lo+4 <= hi; lo += 4 {
-			if groups > 0 {
-				scale = &w.Scales[lo*groups : (lo+4)*groups][0]
-			}
-			weights := &w.Data[lo*size : (lo+4)*size][0]
-			for i := range n {
-				at := i*yStride + lo - first
-				dot4(&y[at : at+4][0], weights, size, scale, groups, &x[i*cols : (i+1)*cols][0], cols)
-			}
-		}
-	}
-	for r := lo; r < hi; r++ {
-		widen(scratch, w, r)
-		k.dots(y[r-first:], yStride, scratch[:cols], x, cols, n)
-	}
-}
-
-func (k *kernels) dot4(f metal.Format) func(y *float32, w *byte, wStride int, s *byte, sStride int, x *float32, n int) {
-	switch f {
-	case metal.BF16:
-		return k.bf16Dot4
-	case metal.MX4:
-		return k.mx4Dot4
-	}
-	return nil
-}
-
-// dots is y[i·yStride] = dot(w, x[i·xStride:]) for n vectors.
-func (k *kernels) dots(y []float32, yStride int, w, x []float32, xStride, n int) {
-	if k.f32Dot1x4 == nil || n < 4 || len(w)%16 != 0 || len(w) == 0 {
-		for i := range n {
-			y[i*yStride] = dot(w, x[i*xStride:])
-		}
-		return
-	}
-	for i := 0; i < n; i += 4 {
-		i = min(i, n-4) // the last four overlap those before: the same results again
-		_, _ = y[(i+3)*yStride], x[(i+3)*xStride+len(w)-1]
-		k.f32Dot1x4(&y[i*yStride], 4*yStride, &w[0], &x[i*xStride], 4*xStride, len(w))
-	}
-}
+var portable = kernels{name: "portable", vectors: portableVectors}
 
 // axpy is y[i] = fma(a, x[i], y[i]).
 func (k *kernels) axpy(y []float32, a float32, x []float32) {
@@ -78,4 +39,53 @@ func (k *kernels) axpy(y []float32, a float32, x []float32) {
 		y, x = y[whole:], x[whole:]
 	}
 	axpy(y, a, x)
+}
+
+// dots is y[q·yStride + r] = dot(w[r], x[q]) for rows of w and qs rows of x, of n floats
+// each; strides are in floats.
+func (k *kernels) dots(y []float32, yStride int, w []float32, wStride, rows int, x []float32, xStride, qs, n int, s *scratch) {
+	whole := 0
+	if k.tile != nil && n%lanes == 0 && n > 0 {
+		whole = rows &^ 3
+	}
+	if whole > 0 {
+		_, _, _ = y[(qs-1)*yStride+whole-1], w[(whole-1)*wStride+n-1], x[(qs-1)*xStride+n-1]
+		sums := s.floats(tileSums)
+		for q := 0; q < qs; {
+			tall := min(len(k.tile), qs-q)
+			k.tile[tall-1](&y[q*yStride], 4*yStride, &sums[0], &w[0], 4*wStride, &x[q*xStride], 4*xStride, n, whole/4, tileFold)
+			q += tall
+		}
+		s.release(sums)
+	}
+	for r := whole; r < rows; r++ {
+		for q := range qs {
+			y[q*yStride+r] = dot(w[r*wStride:r*wStride+n], x[q*xStride:])
+		}
+	}
+}
+
+// mixes adds p[q][i]·c[i] to y[q] for qs rows, i ascending to n, by axpy; width floats a
+// row, strides are in floats.
+func (k *kernels) mixes(y []float32, yStride int, p []float32, pStride, qs int, c []float32, cStride, n, width int) {
+	whole := 0
+	if k.mixTile != nil && n > 0 {
+		whole = width &^ (lanes - 1)
+	}
+	if whole > 0 {
+		_, _, _ = y[(qs-1)*yStride+whole-1], p[(qs-1)*pStride+n-1], c[(n-1)*cStride+whole-1]
+		for q := 0; q < qs; {
+			tall := min(len(k.mixTile), qs-q)
+			k.mixTile[tall-1](&y[q*yStride], 4*yStride, &p[q*pStride], 4*pStride, &c[0], 4*cStride, n, whole)
+			q += tall
+		}
+	}
+	if whole == width {
+		return
+	}
+	for q := range qs {
+		for i := range n {
+			axpy(y[q*yStride+whole:q*yStride+width], p[q*pStride+i], c[i*cStride+whole:])
+		}
+	}
 }

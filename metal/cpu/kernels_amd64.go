@@ -4,40 +4,191 @@
 
 package cpu
 
-// bf16Dot4AVX2 is y[r] = dot(w[r], x) for four rows of weights, wStride bytes apart, with scales sStride bytes apart. n is a multiple of 32.
+// bf16RowsAVX2 is y[r] = dot(w[r], x) for BF16 rows, stride bytes apart. x is unzipped; n is a multiple of 32, rows of 4.
 //
 //go:noescape
-func bf16Dot4AVX2(y *float32, w *byte, wStride int, s *byte, sStride int, x *float32, n int)
+func bf16RowsAVX2(y *float32, w *byte, stride int, x *float32, n int, rows int)
 
-// mx4Dot4AVX2 is y[r] = dot(w[r], x) for four rows of weights, wStride bytes apart, with scales sStride bytes apart. n is a multiple of 32.
+// bf16WidenAVX2 widens n BF16 weights, unzipped. n is a multiple of 32.
 //
 //go:noescape
-func mx4Dot4AVX2(y *float32, w *byte, wStride int, s *byte, sStride int, x *float32, n int)
+func bf16WidenAVX2(y *float32, w *byte, n int)
 
-// f32Dot1x4AVX2 is y[i] = dot(w, x[i]) for four vectors, xStride bytes apart; the results are yStride bytes apart. n is a multiple of 16.
+// bf12RowsAVX2 is y[r] = dot(w[r], x) for BF12 rows, stride bytes apart. x is unzipped; n is a multiple of 32, rows of 4.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y. rows is then no more than a group's, 4 or 8.
 //
 //go:noescape
-func f32Dot1x4AVX2(y *float32, yStride int, w *float32, x *float32, xStride int, n int)
+func bf12RowsAVX2(y *float32, acc *float32, w *byte, stride int, exponents *byte, x *float32, n int, rows int, flags int)
+
+// bf12WidenAVX2 widens n BF12 weights, unzipped, with the exponents at s. n is a multiple of 32.
+//
+//go:noescape
+func bf12WidenAVX2(y *float32, w *byte, s *byte, n int)
+
+// mx4RowsAVX2 is y[r] = dot(w[r], x) for MXFP4 rows, stride bytes apart, and their scales. x is unzipped; n is a multiple of 32, rows of 4.
+//
+//go:noescape
+func mx4RowsAVX2(y *float32, w *byte, stride int, s *byte, scaleStride int, x *float32, n int, rows int)
+
+// mx4WidenAVX2 widens n MXFP4 weights, unzipped. n is a multiple of 32.
+//
+//go:noescape
+func mx4WidenAVX2(y *float32, w *byte, s *byte, n int)
+
+// bf16BlockAVX2 adds 32 BF16 weights' products with x, unzipped, to a row's 16 lanes.
+//
+//go:noescape
+func bf16BlockAVX2(acc *float32, w *byte, x *float32)
+
+// unzipAVX2 copies n floats, the even ones of each 32 before the odd ones. n is a multiple of 32.
+//
+//go:noescape
+func unzipAVX2(y *float32, x *float32, n int)
+
+// tile1AVX2 is the dot products of 1 rows of x with groups·4 rows of w, n floats each, a multiple of 16; strides in bytes.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y[x][w]. acc holds 64 floats a group, or for one group when it begins with zero and folds.
+//
+//go:noescape
+func tile1AVX2(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+
+// mix1AVX2 is y[q] = fma(p[q][i], c[i], y[q]) for 1 rows of p, i ascending to n, from y's values; width is a multiple of 16, strides are in bytes.
+//
+//go:noescape
+func mix1AVX2(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
+
+// tile2AVX2 is the dot products of 2 rows of x with groups·4 rows of w, n floats each, a multiple of 16; strides in bytes.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y[x][w]. acc holds 128 floats a group, or for one group when it begins with zero and folds.
+//
+//go:noescape
+func tile2AVX2(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+
+// mix2AVX2 is y[q] = fma(p[q][i], c[i], y[q]) for 2 rows of p, i ascending to n, from y's values; width is a multiple of 16, strides are in bytes.
+//
+//go:noescape
+func mix2AVX2(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
+
+// tile3AVX2 is the dot products of 3 rows of x with groups·4 rows of w, n floats each, a multiple of 16; strides in bytes.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y[x][w]. acc holds 192 floats a group, or for one group when it begins with zero and folds.
+//
+//go:noescape
+func tile3AVX2(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+
+// mix3AVX2 is y[q] = fma(p[q][i], c[i], y[q]) for 3 rows of p, i ascending to n, from y's values; width is a multiple of 16, strides are in bytes.
+//
+//go:noescape
+func mix3AVX2(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
 
 // axpyAVX2 is y[i] = fma(a, x[i], y[i]). n is a multiple of 16.
 //
 //go:noescape
 func axpyAVX2(y *float32, a float32, x *float32, n int)
 
-// bf16Dot4AVX512 is y[r] = dot(w[r], x) for four rows of weights, wStride bytes apart, with scales sStride bytes apart. n is a multiple of 32.
+// bf16RowsAVX512 is y[r] = dot(w[r], x) for BF16 rows, stride bytes apart. x is unzipped; n is a multiple of 32, rows of 4.
 //
 //go:noescape
-func bf16Dot4AVX512(y *float32, w *byte, wStride int, s *byte, sStride int, x *float32, n int)
+func bf16RowsAVX512(y *float32, w *byte, stride int, x *float32, n int, rows int)
 
-// mx4Dot4AVX512 is y[r] = dot(w[r], x) for four rows of weights, wStride bytes apart, with scales sStride bytes apart. n is a multiple of 32.
+// bf16WidenAVX512 widens n BF16 weights, unzipped. n is a multiple of 32.
 //
 //go:noescape
-func mx4Dot4AVX512(y *float32, w *byte, wStride int, s *byte, sStride int, x *float32, n int)
+func bf16WidenAVX512(y *float32, w *byte, n int)
 
-// f32Dot1x4AVX512 is y[i] = dot(w, x[i]) for four vectors, xStride bytes apart; the results are yStride bytes apart. n is a multiple of 16.
+// bf12RowsAVX512 is y[r] = dot(w[r], x) for BF12 rows, stride bytes apart. x is unzipped; n is a multiple of 32, rows of 4.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y. rows is then no more than a group's, 4 or 8.
 //
 //go:noescape
-func f32Dot1x4AVX512(y *float32, yStride int, w *float32, x *float32, xStride int, n int)
+func bf12RowsAVX512(y *float32, acc *float32, w *byte, stride int, exponents *byte, x *float32, n int, rows int, flags int)
+
+// bf12WidenAVX512 widens n BF12 weights, unzipped, with the exponents at s. n is a multiple of 32.
+//
+//go:noescape
+func bf12WidenAVX512(y *float32, w *byte, s *byte, n int)
+
+// mx4RowsAVX512 is y[r] = dot(w[r], x) for MXFP4 rows, stride bytes apart, and their scales. x is unzipped; n is a multiple of 32, rows of 4.
+//
+//go:noescape
+func mx4RowsAVX512(y *float32, w *byte, stride int, s *byte, scaleStride int, x *float32, n int, rows int)
+
+// mx4WidenAVX512 widens n MXFP4 weights, unzipped. n is a multiple of 32.
+//
+//go:noescape
+func mx4WidenAVX512(y *float32, w *byte, s *byte, n int)
+
+// bf16BlockAVX512 adds 32 BF16 weights' products with x, unzipped, to a row's 16 lanes.
+//
+//go:noescape
+func bf16BlockAVX512(acc *float32, w *byte, x *float32)
+
+// unzipAVX512 copies n floats, the even ones of each 32 before the odd ones. n is a multiple of 32.
+//
+//go:noescape
+func unzipAVX512(y *float32, x *float32, n int)
+
+// tile1AVX512 is the dot products of 1 rows of x with groups·4 rows of w, n floats each, a multiple of 16; strides in bytes.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y[x][w]. acc holds 64 floats a group, or for one group when it begins with zero and folds.
+//
+//go:noescape
+func tile1AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+
+// mix1AVX512 is y[q] = fma(p[q][i], c[i], y[q]) for 1 rows of p, i ascending to n, from y's values; width is a multiple of 16, strides are in bytes.
+//
+//go:noescape
+func mix1AVX512(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
+
+// tile2AVX512 is the dot products of 2 rows of x with groups·4 rows of w, n floats each, a multiple of 16; strides in bytes.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y[x][w]. acc holds 128 floats a group, or for one group when it begins with zero and folds.
+//
+//go:noescape
+func tile2AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+
+// mix2AVX512 is y[q] = fma(p[q][i], c[i], y[q]) for 2 rows of p, i ascending to n, from y's values; width is a multiple of 16, strides are in bytes.
+//
+//go:noescape
+func mix2AVX512(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
+
+// tile3AVX512 is the dot products of 3 rows of x with groups·4 rows of w, n floats each, a multiple of 16; strides in bytes.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y[x][w]. acc holds 192 floats a group, or for one group when it begins with zero and folds.
+//
+//go:noescape
+func tile3AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+
+// mix3AVX512 is y[q] = fma(p[q][i], c[i], y[q]) for 3 rows of p, i ascending to n, from y's values; width is a multiple of 16, strides are in bytes.
+//
+//go:noescape
+func mix3AVX512(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
+
+// tile4AVX512 is the dot products of 4 rows of x with groups·4 rows of w, n floats each, a multiple of 16; strides in bytes.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y[x][w]. acc holds 256 floats a group, or for one group when it begins with zero and folds.
+//
+//go:noescape
+func tile4AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+
+// mix4AVX512 is y[q] = fma(p[q][i], c[i], y[q]) for 4 rows of p, i ascending to n, from y's values; width is a multiple of 16, strides are in bytes.
+//
+//go:noescape
+func mix4AVX512(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
+
+// tile5AVX512 is the dot products of 5 rows of x with groups·4 rows of w, n floats each, a multiple of 16; strides in bytes.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y[x][w]. acc holds 320 floats a group, or for one group when it begins with zero and folds.
+//
+//go:noescape
+func tile5AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+
+// mix5AVX512 is y[q] = fma(p[q][i], c[i], y[q]) for 5 rows of p, i ascending to n, from y's values; width is a multiple of 16, strides are in bytes.
+//
+//go:noescape
+func mix5AVX512(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
+
+// tile6AVX512 is the dot products of 6 rows of x with groups·4 rows of w, n floats each, a multiple of 16; strides in bytes.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y[x][w]. acc holds 384 floats a group, or for one group when it begins with zero and folds.
+//
+//go:noescape
+func tile6AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+
+// mix6AVX512 is y[q] = fma(p[q][i], c[i], y[q]) for 6 rows of p, i ascending to n, from y's values; width is a multiple of 16, strides are in bytes.
+//
+//go:noescape
+func mix6AVX512(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
 
 // axpyAVX512 is y[i] = fma(a, x[i], y[i]). n is a multiple of 16.
 //

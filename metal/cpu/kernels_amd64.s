@@ -4,522 +4,1769 @@
 
 #include "textflag.h"
 
-DATA e2m1High<>+0(SB)/1, $0x00
-DATA e2m1High<>+1(SB)/1, $0x3f
-DATA e2m1High<>+2(SB)/1, $0x3f
-DATA e2m1High<>+3(SB)/1, $0x3f
-DATA e2m1High<>+4(SB)/1, $0x40
-DATA e2m1High<>+5(SB)/1, $0x40
-DATA e2m1High<>+6(SB)/1, $0x40
-DATA e2m1High<>+7(SB)/1, $0x40
-DATA e2m1High<>+8(SB)/1, $0x80
-DATA e2m1High<>+9(SB)/1, $0xbf
-DATA e2m1High<>+10(SB)/1, $0xbf
-DATA e2m1High<>+11(SB)/1, $0xbf
-DATA e2m1High<>+12(SB)/1, $0xc0
-DATA e2m1High<>+13(SB)/1, $0xc0
-DATA e2m1High<>+14(SB)/1, $0xc0
-DATA e2m1High<>+15(SB)/1, $0xc0
-GLOBL e2m1High<>(SB), RODATA|NOPTR, $16
+DATA e2m1<>+0(SB)/4, $0x00000000
+DATA e2m1<>+4(SB)/4, $0x3f000000
+DATA e2m1<>+8(SB)/4, $0x3f800000
+DATA e2m1<>+12(SB)/4, $0x3fc00000
+DATA e2m1<>+16(SB)/4, $0x40000000
+DATA e2m1<>+20(SB)/4, $0x40400000
+DATA e2m1<>+24(SB)/4, $0x40800000
+DATA e2m1<>+28(SB)/4, $0x40c00000
+DATA e2m1<>+32(SB)/4, $0x80000000
+DATA e2m1<>+36(SB)/4, $0xbf000000
+DATA e2m1<>+40(SB)/4, $0xbf800000
+DATA e2m1<>+44(SB)/4, $0xbfc00000
+DATA e2m1<>+48(SB)/4, $0xc0000000
+DATA e2m1<>+52(SB)/4, $0xc0400000
+DATA e2m1<>+56(SB)/4, $0xc0800000
+DATA e2m1<>+60(SB)/4, $0xc0c00000
+GLOBL e2m1<>(SB), RODATA|NOPTR, $64
 
-DATA e2m1Low<>+0(SB)/1, $0x00
-DATA e2m1Low<>+1(SB)/1, $0x00
-DATA e2m1Low<>+2(SB)/1, $0x80
-DATA e2m1Low<>+3(SB)/1, $0xc0
-DATA e2m1Low<>+4(SB)/1, $0x00
-DATA e2m1Low<>+5(SB)/1, $0x40
-DATA e2m1Low<>+6(SB)/1, $0x80
-DATA e2m1Low<>+7(SB)/1, $0xc0
-DATA e2m1Low<>+8(SB)/1, $0x00
-DATA e2m1Low<>+9(SB)/1, $0x00
-DATA e2m1Low<>+10(SB)/1, $0x80
-DATA e2m1Low<>+11(SB)/1, $0xc0
-DATA e2m1Low<>+12(SB)/1, $0x00
-DATA e2m1Low<>+13(SB)/1, $0x40
-DATA e2m1Low<>+14(SB)/1, $0x80
-DATA e2m1Low<>+15(SB)/1, $0xc0
-GLOBL e2m1Low<>(SB), RODATA|NOPTR, $16
+DATA topHalf<>+0(SB)/4, $0xffff0000
+GLOBL topHalf<>(SB), RODATA|NOPTR, $4
 
-DATA nibbles<>+0(SB)/1, $0x0f
-DATA nibbles<>+1(SB)/1, $0x0f
-DATA nibbles<>+2(SB)/1, $0x0f
-DATA nibbles<>+3(SB)/1, $0x0f
-DATA nibbles<>+4(SB)/1, $0x0f
-DATA nibbles<>+5(SB)/1, $0x0f
-DATA nibbles<>+6(SB)/1, $0x0f
-DATA nibbles<>+7(SB)/1, $0x0f
-DATA nibbles<>+8(SB)/1, $0x0f
-DATA nibbles<>+9(SB)/1, $0x0f
-DATA nibbles<>+10(SB)/1, $0x0f
-DATA nibbles<>+11(SB)/1, $0x0f
-DATA nibbles<>+12(SB)/1, $0x0f
-DATA nibbles<>+13(SB)/1, $0x0f
-DATA nibbles<>+14(SB)/1, $0x0f
-DATA nibbles<>+15(SB)/1, $0x0f
+DATA sign<>+0(SB)/4, $0x80000000
+GLOBL sign<>(SB), RODATA|NOPTR, $4
+
+DATA signMantissa<>+0(SB)/4, $0x807f0000
+GLOBL signMantissa<>(SB), RODATA|NOPTR, $4
+
+DATA nibbles<>+0(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+4(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+8(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+12(SB)/4, $0x0f0f0f0f
 GLOBL nibbles<>(SB), RODATA|NOPTR, $16
 
-// func bf16Dot4AVX2(y *float32, w *byte, wStride int, s *byte, sStride int, x *float32, n int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·bf16Dot4AVX2(SB), NOSPLIT, $0-56
-	MOVQ   y+0(FP), AX
-	MOVQ   w+8(FP), CX
-	MOVQ   wStride+16(FP), DX
-	MOVQ   x+40(FP), BX
-	MOVQ   n+48(FP), SI
-	VXORPS Y0, Y0, Y0
+DATA evenDwords<>+0(SB)/4, $0x00000000
+DATA evenDwords<>+4(SB)/4, $0x00000002
+DATA evenDwords<>+8(SB)/4, $0x00000004
+DATA evenDwords<>+12(SB)/4, $0x00000006
+DATA evenDwords<>+16(SB)/4, $0x00000008
+DATA evenDwords<>+20(SB)/4, $0x0000000a
+DATA evenDwords<>+24(SB)/4, $0x0000000c
+DATA evenDwords<>+28(SB)/4, $0x0000000e
+DATA evenDwords<>+32(SB)/4, $0x00000010
+DATA evenDwords<>+36(SB)/4, $0x00000012
+DATA evenDwords<>+40(SB)/4, $0x00000014
+DATA evenDwords<>+44(SB)/4, $0x00000016
+DATA evenDwords<>+48(SB)/4, $0x00000018
+DATA evenDwords<>+52(SB)/4, $0x0000001a
+DATA evenDwords<>+56(SB)/4, $0x0000001c
+DATA evenDwords<>+60(SB)/4, $0x0000001e
+GLOBL evenDwords<>(SB), RODATA|NOPTR, $64
+
+DATA oddDwords<>+0(SB)/4, $0x00000001
+DATA oddDwords<>+4(SB)/4, $0x00000003
+DATA oddDwords<>+8(SB)/4, $0x00000005
+DATA oddDwords<>+12(SB)/4, $0x00000007
+DATA oddDwords<>+16(SB)/4, $0x00000009
+DATA oddDwords<>+20(SB)/4, $0x0000000b
+DATA oddDwords<>+24(SB)/4, $0x0000000d
+DATA oddDwords<>+28(SB)/4, $0x0000000f
+DATA oddDwords<>+32(SB)/4, $0x00000011
+DATA oddDwords<>+36(SB)/4, $0x00000013
+DATA oddDwords<>+40(SB)/4, $0x00000015
+DATA oddDwords<>+44(SB)/4, $0x00000017
+DATA oddDwords<>+48(SB)/4, $0x00000019
+DATA oddDwords<>+52(SB)/4, $0x0000001b
+DATA oddDwords<>+56(SB)/4, $0x0000001d
+DATA oddDwords<>+60(SB)/4, $0x0000001f
+GLOBL oddDwords<>(SB), RODATA|NOPTR, $64
+
+DATA everyFourth<>+0(SB)/4, $0x00000000
+DATA everyFourth<>+4(SB)/4, $0x00000004
+DATA everyFourth<>+8(SB)/4, $0x00000008
+DATA everyFourth<>+12(SB)/4, $0x0000000c
+DATA everyFourth<>+16(SB)/4, $0x00000000
+DATA everyFourth<>+20(SB)/4, $0x00000004
+DATA everyFourth<>+24(SB)/4, $0x00000008
+DATA everyFourth<>+28(SB)/4, $0x0000000c
+DATA everyFourth<>+32(SB)/4, $0x00000000
+DATA everyFourth<>+36(SB)/4, $0x00000004
+DATA everyFourth<>+40(SB)/4, $0x00000008
+DATA everyFourth<>+44(SB)/4, $0x0000000c
+DATA everyFourth<>+48(SB)/4, $0x00000000
+DATA everyFourth<>+52(SB)/4, $0x00000004
+DATA everyFourth<>+56(SB)/4, $0x00000008
+DATA everyFourth<>+60(SB)/4, $0x0000000c
+GLOBL everyFourth<>(SB), RODATA|NOPTR, $64
+
+// func bf16RowsAVX2(y *float32, w *byte, stride int, x *float32, n int, rows int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·bf16RowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ         y+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	MOVQ         rows+40(FP), BX
+	VBROADCASTSS topHalf<>+0(SB), Y0
+
+bf16RowsAVX24Rows:
+	CMPQ   BX, $0x04
+	JL     bf16RowsAVX24RowsDone
 	VXORPS Y1, Y1, Y1
-	MOVQ   CX, DI
-	ADDQ   DX, DI
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   DI, R8
-	ADDQ   DX, R8
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
-	MOVQ   R8, R9
-	ADDQ   DX, R9
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	MOVQ   CX, SI
+	LEAQ   (SI)(DX*2), DI
+	ADDQ   DX, DI
+	MOVQ   x+24(FP), R8
+	MOVQ   n+32(FP), R9
 
-bf16Dot4AVX2Loop:
-	CMPQ        SI, $0x00
-	JE          bf16Dot4AVX2Done
-	VMOVUPS     (BX), Y8
-	VPMOVZXWD   (CX), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y0
-	VPMOVZXWD   (DI), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y2
-	VPMOVZXWD   (R8), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y4
-	VPMOVZXWD   (R9), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y6
-	VMOVUPS     32(BX), Y8
-	VPMOVZXWD   16(CX), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y1
-	VPMOVZXWD   16(DI), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y3
-	VPMOVZXWD   16(R8), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y5
-	VPMOVZXWD   16(R9), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y7
-	VMOVUPS     64(BX), Y8
-	VPMOVZXWD   32(CX), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y0
-	VPMOVZXWD   32(DI), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y2
-	VPMOVZXWD   32(R8), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y4
-	VPMOVZXWD   32(R9), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y6
-	VMOVUPS     96(BX), Y8
-	VPMOVZXWD   48(CX), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y1
-	VPMOVZXWD   48(DI), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y3
-	VPMOVZXWD   48(R8), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y5
-	VPMOVZXWD   48(R9), Y9
-	VPSLLD      $0x10, Y9, Y9
-	VFMADD231PS Y9, Y8, Y7
-	ADDQ        $0x40, CX
+bf16RowsAVX24Columns:
+	CMPQ        R9, $0x00
+	JE          bf16RowsAVX24ColumnsDone
+	VMOVUPS     (R8), Y9
+	VMOVUPS     64(R8), Y10
+	VMOVUPS     32(R8), Y11
+	VMOVUPS     96(R8), Y12
+	PREFETCHT0  4096(SI)
+	VMOVDQU     (SI), Y14
+	VPSLLD      $0x10, Y14, Y13
+	VPAND       Y14, Y0, Y14
+	VFMADD231PS Y13, Y9, Y1
+	VFMADD231PS Y14, Y10, Y1
+	VMOVDQU     32(SI), Y14
+	VPSLLD      $0x10, Y14, Y13
+	VPAND       Y14, Y0, Y14
+	VFMADD231PS Y13, Y11, Y2
+	VFMADD231PS Y14, Y12, Y2
+	PREFETCHT0  4096(SI)(DX*1)
+	VMOVDQU     (SI)(DX*1), Y14
+	VPSLLD      $0x10, Y14, Y13
+	VPAND       Y14, Y0, Y14
+	VFMADD231PS Y13, Y9, Y3
+	VFMADD231PS Y14, Y10, Y3
+	VMOVDQU     32(SI)(DX*1), Y14
+	VPSLLD      $0x10, Y14, Y13
+	VPAND       Y14, Y0, Y14
+	VFMADD231PS Y13, Y11, Y4
+	VFMADD231PS Y14, Y12, Y4
+	PREFETCHT0  4096(SI)(DX*2)
+	VMOVDQU     (SI)(DX*2), Y14
+	VPSLLD      $0x10, Y14, Y13
+	VPAND       Y14, Y0, Y14
+	VFMADD231PS Y13, Y9, Y5
+	VFMADD231PS Y14, Y10, Y5
+	VMOVDQU     32(SI)(DX*2), Y14
+	VPSLLD      $0x10, Y14, Y13
+	VPAND       Y14, Y0, Y14
+	VFMADD231PS Y13, Y11, Y6
+	VFMADD231PS Y14, Y12, Y6
+	PREFETCHT0  4096(DI)
+	VMOVDQU     (DI), Y14
+	VPSLLD      $0x10, Y14, Y13
+	VPAND       Y14, Y0, Y14
+	VFMADD231PS Y13, Y9, Y7
+	VFMADD231PS Y14, Y10, Y7
+	VMOVDQU     32(DI), Y10
+	VPSLLD      $0x10, Y10, Y9
+	VPAND       Y10, Y0, Y10
+	VFMADD231PS Y9, Y11, Y8
+	VFMADD231PS Y10, Y12, Y8
+	ADDQ        $0x40, SI
+	ADDQ        $0x40, DI
+	ADDQ        $0x80, R8
+	SUBQ        $0x20, R9
+	JMP         bf16RowsAVX24Columns
+
+bf16RowsAVX24ColumnsDone:
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y6, Y5, Y5
+	VADDPS       Y8, Y7, Y7
+	VPERM2F128   $0x20, Y3, Y1, Y2
+	VPERM2F128   $0x31, Y3, Y1, Y1
+	VADDPS       Y1, Y2, Y2
+	VPERM2F128   $0x20, Y7, Y5, Y1
+	VPERM2F128   $0x31, Y7, Y5, Y3
+	VADDPS       Y3, Y1, Y1
+	VSHUFPS      $0x44, Y1, Y2, Y3
+	VSHUFPS      $0xee, Y1, Y2, Y1
+	VADDPS       Y1, Y3, Y3
+	VSHUFPS      $0xdd, Y3, Y3, Y1
+	VSHUFPS      $0x88, Y3, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X1
+	VUNPCKLPS    X1, X3, X1
+	VMOVUPS      X1, (AX)
+	ADDQ         $0x10, AX
+	LEAQ         (CX)(DX*4), CX
+	SUBQ         $0x04, BX
+	JMP          bf16RowsAVX24Rows
+
+bf16RowsAVX24RowsDone:
+	VZEROUPPER
+	RET
+
+// func bf16WidenAVX2(y *float32, w *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·bf16WidenAVX2(SB), NOSPLIT, $0-24
+	MOVQ         y+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSS topHalf<>+0(SB), Y0
+
+bf16WidenAVX2Loop:
+	CMPQ    DX, $0x00
+	JE      bf16WidenAVX2LoopDone
+	VMOVDQU (CX), Y2
+	VPSLLD  $0x10, Y2, Y1
+	VPAND   Y2, Y0, Y2
+	VMOVUPS Y1, (AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVDQU 32(CX), Y2
+	VPSLLD  $0x10, Y2, Y1
+	VPAND   Y2, Y0, Y2
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 96(AX)
+	ADDQ    $0x40, CX
+	ADDQ    $0x80, AX
+	SUBQ    $0x20, DX
+	JMP     bf16WidenAVX2Loop
+
+bf16WidenAVX2LoopDone:
+	VZEROUPPER
+	RET
+
+// func bf12RowsAVX2(y *float32, acc *float32, w *byte, stride int, exponents *byte, x *float32, n int, rows int, flags int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·bf12RowsAVX2(SB), NOSPLIT, $0-72
+	MOVQ         y+0(FP), AX
+	MOVQ         w+16(FP), CX
+	MOVQ         stride+24(FP), DX
+	MOVQ         rows+56(FP), BX
+	MOVQ         acc+8(FP), SI
+	MOVQ         exponents+32(FP), DI
+	VBROADCASTSS signMantissa<>+0(SB), Y0
+	VMOVDQU      (DI), X1
+	VMOVDQU      nibbles<>+0(SB), X2
+
+bf12RowsAVX24Rows:
+	CMPQ    BX, $0x04
+	JL      bf12RowsAVX24RowsDone
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	VXORPS  Y9, Y9, Y9
+	VXORPS  Y10, Y10, Y10
+	TESTQ   $0x00000001, flags+64(FP)
+	JE      bf12RowsAVX24Start
+	VMOVUPS (SI), Y3
+	VMOVUPS 32(SI), Y4
+	VMOVUPS 64(SI), Y5
+	VMOVUPS 96(SI), Y6
+	VMOVUPS 128(SI), Y7
+	VMOVUPS 160(SI), Y8
+	VMOVUPS 192(SI), Y9
+	VMOVUPS 224(SI), Y10
+
+bf12RowsAVX24Start:
+	MOVQ CX, DI
+	LEAQ (DI)(DX*2), R8
+	ADDQ DX, R8
+	MOVQ x+40(FP), R9
+	MOVQ n+48(FP), R10
+
+bf12RowsAVX24Columns:
+	CMPQ        R10, $0x00
+	JE          bf12RowsAVX24ColumnsDone
+	PREFETCHT0  4096(DI)
+	VMOVDQU     32(DI), X11
+	VPSRLW      $0x04, X11, X12
+	VPAND       X2, X11, X11
+	VPAND       X2, X12, X12
+	VPSHUFB     X11, X1, X11
+	VPSHUFB     X12, X1, X12
+	VPMOVSXBD   (DI), Y13
+	VPSLLD      $0x10, Y13, Y13
+	VPAND       Y0, Y13, Y13
+	VPMOVZXBD   X11, Y14
+	VPSLLD      $0x17, Y14, Y14
+	VPOR        Y14, Y13, Y13
+	VPMOVSXBD   16(DI), Y14
+	VPSLLD      $0x10, Y14, Y14
+	VPAND       Y0, Y14, Y14
+	VPMOVZXBD   X12, Y15
+	VPSLLD      $0x17, Y15, Y15
+	VPOR        Y15, Y14, Y14
+	VFMADD231PS (R9), Y13, Y3
+	VFMADD231PS 64(R9), Y14, Y3
+	VPSRLDQ     $0x08, X11, X11
+	VPSRLDQ     $0x08, X12, X12
+	VPMOVSXBD   8(DI), Y13
+	VPSLLD      $0x10, Y13, Y13
+	VPAND       Y0, Y13, Y13
+	VPMOVZXBD   X11, Y11
+	VPSLLD      $0x17, Y11, Y11
+	VPOR        Y11, Y13, Y13
+	VPMOVSXBD   24(DI), Y11
+	VPSLLD      $0x10, Y11, Y11
+	VPAND       Y0, Y11, Y11
+	VPMOVZXBD   X12, Y12
+	VPSLLD      $0x17, Y12, Y12
+	VPOR        Y12, Y11, Y11
+	VFMADD231PS 32(R9), Y13, Y4
+	VFMADD231PS 96(R9), Y11, Y4
+	PREFETCHT0  4096(DI)(DX*1)
+	VMOVDQU     32(DI)(DX*1), X11
+	VPSRLW      $0x04, X11, X12
+	VPAND       X2, X11, X11
+	VPAND       X2, X12, X12
+	VPSHUFB     X11, X1, X11
+	VPSHUFB     X12, X1, X12
+	VPMOVSXBD   (DI)(DX*1), Y13
+	VPSLLD      $0x10, Y13, Y13
+	VPAND       Y0, Y13, Y13
+	VPMOVZXBD   X11, Y14
+	VPSLLD      $0x17, Y14, Y14
+	VPOR        Y14, Y13, Y13
+	VPMOVSXBD   16(DI)(DX*1), Y14
+	VPSLLD      $0x10, Y14, Y14
+	VPAND       Y0, Y14, Y14
+	VPMOVZXBD   X12, Y15
+	VPSLLD      $0x17, Y15, Y15
+	VPOR        Y15, Y14, Y14
+	VFMADD231PS (R9), Y13, Y5
+	VFMADD231PS 64(R9), Y14, Y5
+	VPSRLDQ     $0x08, X11, X11
+	VPSRLDQ     $0x08, X12, X12
+	VPMOVSXBD   8(DI)(DX*1), Y13
+	VPSLLD      $0x10, Y13, Y13
+	VPAND       Y0, Y13, Y13
+	VPMOVZXBD   X11, Y11
+	VPSLLD      $0x17, Y11, Y11
+	VPOR        Y11, Y13, Y13
+	VPMOVSXBD   24(DI)(DX*1), Y11
+	VPSLLD      $0x10, Y11, Y11
+	VPAND       Y0, Y11, Y11
+	VPMOVZXBD   X12, Y12
+	VPSLLD      $0x17, Y12, Y12
+	VPOR        Y12, Y11, Y11
+	VFMADD231PS 32(R9), Y13, Y6
+	VFMADD231PS 96(R9), Y11, Y6
+	PREFETCHT0  4096(DI)(DX*2)
+	VMOVDQU     32(DI)(DX*2), X11
+	VPSRLW      $0x04, X11, X12
+	VPAND       X2, X11, X11
+	VPAND       X2, X12, X12
+	VPSHUFB     X11, X1, X11
+	VPSHUFB     X12, X1, X12
+	VPMOVSXBD   (DI)(DX*2), Y13
+	VPSLLD      $0x10, Y13, Y13
+	VPAND       Y0, Y13, Y13
+	VPMOVZXBD   X11, Y14
+	VPSLLD      $0x17, Y14, Y14
+	VPOR        Y14, Y13, Y13
+	VPMOVSXBD   16(DI)(DX*2), Y14
+	VPSLLD      $0x10, Y14, Y14
+	VPAND       Y0, Y14, Y14
+	VPMOVZXBD   X12, Y15
+	VPSLLD      $0x17, Y15, Y15
+	VPOR        Y15, Y14, Y14
+	VFMADD231PS (R9), Y13, Y7
+	VFMADD231PS 64(R9), Y14, Y7
+	VPSRLDQ     $0x08, X11, X11
+	VPSRLDQ     $0x08, X12, X12
+	VPMOVSXBD   8(DI)(DX*2), Y13
+	VPSLLD      $0x10, Y13, Y13
+	VPAND       Y0, Y13, Y13
+	VPMOVZXBD   X11, Y11
+	VPSLLD      $0x17, Y11, Y11
+	VPOR        Y11, Y13, Y13
+	VPMOVSXBD   24(DI)(DX*2), Y11
+	VPSLLD      $0x10, Y11, Y11
+	VPAND       Y0, Y11, Y11
+	VPMOVZXBD   X12, Y12
+	VPSLLD      $0x17, Y12, Y12
+	VPOR        Y12, Y11, Y11
+	VFMADD231PS 32(R9), Y13, Y8
+	VFMADD231PS 96(R9), Y11, Y8
+	PREFETCHT0  4096(R8)
+	VMOVDQU     32(R8), X11
+	VPSRLW      $0x04, X11, X12
+	VPAND       X2, X11, X11
+	VPAND       X2, X12, X12
+	VPSHUFB     X11, X1, X11
+	VPSHUFB     X12, X1, X12
+	VPMOVSXBD   (R8), Y13
+	VPSLLD      $0x10, Y13, Y13
+	VPAND       Y0, Y13, Y13
+	VPMOVZXBD   X11, Y14
+	VPSLLD      $0x17, Y14, Y14
+	VPOR        Y14, Y13, Y13
+	VPMOVSXBD   16(R8), Y14
+	VPSLLD      $0x10, Y14, Y14
+	VPAND       Y0, Y14, Y14
+	VPMOVZXBD   X12, Y15
+	VPSLLD      $0x17, Y15, Y15
+	VPOR        Y15, Y14, Y14
+	VFMADD231PS (R9), Y13, Y9
+	VFMADD231PS 64(R9), Y14, Y9
+	VPSRLDQ     $0x08, X11, X11
+	VPSRLDQ     $0x08, X12, X12
+	VPMOVSXBD   8(R8), Y13
+	VPSLLD      $0x10, Y13, Y13
+	VPAND       Y0, Y13, Y13
+	VPMOVZXBD   X11, Y11
+	VPSLLD      $0x17, Y11, Y11
+	VPOR        Y11, Y13, Y13
+	VPMOVSXBD   24(R8), Y11
+	VPSLLD      $0x10, Y11, Y11
+	VPAND       Y0, Y11, Y11
+	VPMOVZXBD   X12, Y12
+	VPSLLD      $0x17, Y12, Y12
+	VPOR        Y12, Y11, Y11
+	VFMADD231PS 32(R9), Y13, Y10
+	VFMADD231PS 96(R9), Y11, Y10
+	ADDQ        $0x30, DI
+	ADDQ        $0x30, R8
+	ADDQ        $0x80, R9
+	SUBQ        $0x20, R10
+	JMP         bf12RowsAVX24Columns
+
+bf12RowsAVX24ColumnsDone:
+	TESTQ   $0x00000002, flags+64(FP)
+	JNE     bf12RowsAVX24Fold
+	VMOVUPS Y3, (SI)
+	VMOVUPS Y4, 32(SI)
+	VMOVUPS Y5, 64(SI)
+	VMOVUPS Y6, 96(SI)
+	VMOVUPS Y7, 128(SI)
+	VMOVUPS Y8, 160(SI)
+	VMOVUPS Y9, 192(SI)
+	VMOVUPS Y10, 224(SI)
+	JMP     bf12RowsAVX2Return
+
+bf12RowsAVX24Fold:
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y6, Y5, Y5
+	VADDPS       Y8, Y7, Y7
+	VADDPS       Y10, Y9, Y9
+	VPERM2F128   $0x20, Y5, Y3, Y4
+	VPERM2F128   $0x31, Y5, Y3, Y3
+	VADDPS       Y3, Y4, Y4
+	VPERM2F128   $0x20, Y9, Y7, Y3
+	VPERM2F128   $0x31, Y9, Y7, Y5
+	VADDPS       Y5, Y3, Y3
+	VSHUFPS      $0x44, Y3, Y4, Y5
+	VSHUFPS      $0xee, Y3, Y4, Y3
+	VADDPS       Y3, Y5, Y5
+	VSHUFPS      $0xdd, Y5, Y5, Y3
+	VSHUFPS      $0x88, Y5, Y5, Y5
+	VADDPS       Y3, Y5, Y5
+	VEXTRACTF128 $0x01, Y5, X3
+	VUNPCKLPS    X3, X5, X3
+	VMOVUPS      X3, (AX)
+	ADDQ         $0x10, AX
+	LEAQ         (CX)(DX*4), CX
+	SUBQ         $0x04, BX
+	JMP          bf12RowsAVX24Rows
+
+bf12RowsAVX24RowsDone:
+bf12RowsAVX2Return:
+	VZEROUPPER
+	RET
+
+// func bf12WidenAVX2(y *float32, w *byte, s *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·bf12WidenAVX2(SB), NOSPLIT, $0-32
+	MOVQ         y+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         n+24(FP), DX
+	MOVQ         s+16(FP), BX
+	VBROADCASTSS signMantissa<>+0(SB), Y0
+	VMOVDQU      (BX), X1
+	VMOVDQU      nibbles<>+0(SB), X2
+
+bf12WidenAVX2Loop:
+	CMPQ      DX, $0x00
+	JE        bf12WidenAVX2LoopDone
+	VMOVDQU   32(CX), X3
+	VPSRLW    $0x04, X3, X4
+	VPAND     X2, X3, X3
+	VPAND     X2, X4, X4
+	VPSHUFB   X3, X1, X3
+	VPSHUFB   X4, X1, X4
+	VPMOVSXBD (CX), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VPAND     Y0, Y5, Y5
+	VPMOVZXBD X3, Y6
+	VPSLLD    $0x17, Y6, Y6
+	VPOR      Y6, Y5, Y5
+	VPMOVSXBD 16(CX), Y6
+	VPSLLD    $0x10, Y6, Y6
+	VPAND     Y0, Y6, Y6
+	VPMOVZXBD X4, Y7
+	VPSLLD    $0x17, Y7, Y7
+	VPOR      Y7, Y6, Y6
+	VMOVUPS   Y5, (AX)
+	VMOVUPS   Y6, 64(AX)
+	VPSRLDQ   $0x08, X3, X3
+	VPSRLDQ   $0x08, X4, X4
+	VPMOVSXBD 8(CX), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VPAND     Y0, Y5, Y5
+	VPMOVZXBD X3, Y3
+	VPSLLD    $0x17, Y3, Y3
+	VPOR      Y3, Y5, Y5
+	VPMOVSXBD 24(CX), Y3
+	VPSLLD    $0x10, Y3, Y3
+	VPAND     Y0, Y3, Y3
+	VPMOVZXBD X4, Y4
+	VPSLLD    $0x17, Y4, Y4
+	VPOR      Y4, Y3, Y3
+	VMOVUPS   Y5, 32(AX)
+	VMOVUPS   Y3, 96(AX)
+	ADDQ      $0x30, CX
+	ADDQ      $0x80, AX
+	SUBQ      $0x20, DX
+	JMP       bf12WidenAVX2Loop
+
+bf12WidenAVX2LoopDone:
+	VZEROUPPER
+	RET
+
+// func mx4RowsAVX2(y *float32, w *byte, stride int, s *byte, scaleStride int, x *float32, n int, rows int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·mx4RowsAVX2(SB), NOSPLIT, $8-64
+	MOVQ         y+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	MOVQ         rows+56(FP), BX
+	MOVQ         s+24(FP), SI
+	MOVQ         scaleStride+32(FP), DI
+	VMOVUPS      e2m1<>+0(SB), Y0
+	VBROADCASTSS sign<>+0(SB), Y1
+
+mx4RowsAVX24Rows:
+	CMPQ   BX, $0x04
+	JL     mx4RowsAVX24RowsDone
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	MOVQ   CX, R8
+	LEAQ   (R8)(DX*2), R9
+	ADDQ   DX, R9
+	MOVQ   SI, R10
+	LEAQ   (R10)(DI*2), R11
+	ADDQ   DI, R11
+	MOVQ   x+40(FP), R12
+	MOVQ   n+48(FP), R13
+
+mx4RowsAVX24Columns:
+	CMPQ         R13, $0x00
+	JE           mx4RowsAVX24ColumnsDone
+	PREFETCHT0   1024(R8)
+	MOVBLZX      (R10), R14
+	LEAL         -1(R14), R15
+	SHRL         $0x1f, R15
+	LEAL         1(R14), BP
+	SHRL         $0x08, BP
+	ORL          BP, R15
+	SHLL         $0x16, R15
+	SHLL         $0x17, R14
+	ORL          R15, R14
+	VMOVD        R14, X10
+	VBROADCASTSS X10, Y10
+	VMULPS       Y0, Y10, Y10
+	VPMOVZXBD    (R8), Y11
+	VPSRLD       $0x04, Y11, Y12
+	VPERMPS      Y10, Y11, Y13
+	VPSLLD       $0x1c, Y11, Y14
+	VPAND        Y14, Y1, Y14
+	VPOR         Y14, Y13, Y13
+	VPERMPS      Y10, Y12, Y12
+	VPSLLD       $0x18, Y11, Y11
+	VPAND        Y11, Y1, Y11
+	VPOR         Y11, Y12, Y12
+	VFMADD231PS  (R12), Y13, Y2
+	VFMADD231PS  64(R12), Y12, Y2
+	VPMOVZXBD    8(R8), Y11
+	VPSRLD       $0x04, Y11, Y12
+	VPERMPS      Y10, Y11, Y13
+	VPSLLD       $0x1c, Y11, Y14
+	VPAND        Y14, Y1, Y14
+	VPOR         Y14, Y13, Y13
+	VPERMPS      Y10, Y12, Y10
+	VPSLLD       $0x18, Y11, Y11
+	VPAND        Y11, Y1, Y11
+	VPOR         Y11, Y10, Y10
+	VFMADD231PS  32(R12), Y13, Y3
+	VFMADD231PS  96(R12), Y10, Y3
+	PREFETCHT0   1024(R8)(DX*1)
+	MOVBLZX      (R10)(DI*1), R14
+	LEAL         -1(R14), R15
+	SHRL         $0x1f, R15
+	LEAL         1(R14), BP
+	SHRL         $0x08, BP
+	ORL          BP, R15
+	SHLL         $0x16, R15
+	SHLL         $0x17, R14
+	ORL          R15, R14
+	VMOVD        R14, X10
+	VBROADCASTSS X10, Y10
+	VMULPS       Y0, Y10, Y10
+	VPMOVZXBD    (R8)(DX*1), Y11
+	VPSRLD       $0x04, Y11, Y12
+	VPERMPS      Y10, Y11, Y13
+	VPSLLD       $0x1c, Y11, Y14
+	VPAND        Y14, Y1, Y14
+	VPOR         Y14, Y13, Y13
+	VPERMPS      Y10, Y12, Y12
+	VPSLLD       $0x18, Y11, Y11
+	VPAND        Y11, Y1, Y11
+	VPOR         Y11, Y12, Y12
+	VFMADD231PS  (R12), Y13, Y4
+	VFMADD231PS  64(R12), Y12, Y4
+	VPMOVZXBD    8(R8)(DX*1), Y11
+	VPSRLD       $0x04, Y11, Y12
+	VPERMPS      Y10, Y11, Y13
+	VPSLLD       $0x1c, Y11, Y14
+	VPAND        Y14, Y1, Y14
+	VPOR         Y14, Y13, Y13
+	VPERMPS      Y10, Y12, Y10
+	VPSLLD       $0x18, Y11, Y11
+	VPAND        Y11, Y1, Y11
+	VPOR         Y11, Y10, Y10
+	VFMADD231PS  32(R12), Y13, Y5
+	VFMADD231PS  96(R12), Y10, Y5
+	PREFETCHT0   1024(R8)(DX*2)
+	MOVBLZX      (R10)(DI*2), R14
+	LEAL         -1(R14), R15
+	SHRL         $0x1f, R15
+	LEAL         1(R14), BP
+	SHRL         $0x08, BP
+	ORL          BP, R15
+	SHLL         $0x16, R15
+	SHLL         $0x17, R14
+	ORL          R15, R14
+	VMOVD        R14, X10
+	VBROADCASTSS X10, Y10
+	VMULPS       Y0, Y10, Y10
+	VPMOVZXBD    (R8)(DX*2), Y11
+	VPSRLD       $0x04, Y11, Y12
+	VPERMPS      Y10, Y11, Y13
+	VPSLLD       $0x1c, Y11, Y14
+	VPAND        Y14, Y1, Y14
+	VPOR         Y14, Y13, Y13
+	VPERMPS      Y10, Y12, Y12
+	VPSLLD       $0x18, Y11, Y11
+	VPAND        Y11, Y1, Y11
+	VPOR         Y11, Y12, Y12
+	VFMADD231PS  (R12), Y13, Y6
+	VFMADD231PS  64(R12), Y12, Y6
+	VPMOVZXBD    8(R8)(DX*2), Y11
+	VPSRLD       $0x04, Y11, Y12
+	VPERMPS      Y10, Y11, Y13
+	VPSLLD       $0x1c, Y11, Y14
+	VPAND        Y14, Y1, Y14
+	VPOR         Y14, Y13, Y13
+	VPERMPS      Y10, Y12, Y10
+	VPSLLD       $0x18, Y11, Y11
+	VPAND        Y11, Y1, Y11
+	VPOR         Y11, Y10, Y10
+	VFMADD231PS  32(R12), Y13, Y7
+	VFMADD231PS  96(R12), Y10, Y7
+	PREFETCHT0   1024(R9)
+	MOVBLZX      (R11), R14
+	LEAL         -1(R14), R15
+	SHRL         $0x1f, R15
+	LEAL         1(R14), BP
+	SHRL         $0x08, BP
+	ORL          BP, R15
+	SHLL         $0x16, R15
+	SHLL         $0x17, R14
+	ORL          R15, R14
+	VMOVD        R14, X10
+	VBROADCASTSS X10, Y10
+	VMULPS       Y0, Y10, Y10
+	VPMOVZXBD    (R9), Y11
+	VPSRLD       $0x04, Y11, Y12
+	VPERMPS      Y10, Y11, Y13
+	VPSLLD       $0x1c, Y11, Y14
+	VPAND        Y14, Y1, Y14
+	VPOR         Y14, Y13, Y13
+	VPERMPS      Y10, Y12, Y12
+	VPSLLD       $0x18, Y11, Y11
+	VPAND        Y11, Y1, Y11
+	VPOR         Y11, Y12, Y12
+	VFMADD231PS  (R12), Y13, Y8
+	VFMADD231PS  64(R12), Y12, Y8
+	VPMOVZXBD    8(R9), Y11
+	VPSRLD       $0x04, Y11, Y12
+	VPERMPS      Y10, Y11, Y13
+	VPSLLD       $0x1c, Y11, Y14
+	VPAND        Y14, Y1, Y14
+	VPOR         Y14, Y13, Y13
+	VPERMPS      Y10, Y12, Y10
+	VPSLLD       $0x18, Y11, Y11
+	VPAND        Y11, Y1, Y11
+	VPOR         Y11, Y10, Y10
+	VFMADD231PS  32(R12), Y13, Y9
+	VFMADD231PS  96(R12), Y10, Y9
+	ADDQ         $0x10, R8
+	ADDQ         $0x10, R9
+	ADDQ         $0x01, R10
+	ADDQ         $0x01, R11
+	ADDQ         $0x80, R12
+	SUBQ         $0x20, R13
+	JMP          mx4RowsAVX24Columns
+
+mx4RowsAVX24ColumnsDone:
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y5, Y4, Y4
+	VADDPS       Y7, Y6, Y6
+	VADDPS       Y9, Y8, Y8
+	VPERM2F128   $0x20, Y4, Y2, Y3
+	VPERM2F128   $0x31, Y4, Y2, Y2
+	VADDPS       Y2, Y3, Y3
+	VPERM2F128   $0x20, Y8, Y6, Y2
+	VPERM2F128   $0x31, Y8, Y6, Y4
+	VADDPS       Y4, Y2, Y2
+	VSHUFPS      $0x44, Y2, Y3, Y4
+	VSHUFPS      $0xee, Y2, Y3, Y2
+	VADDPS       Y2, Y4, Y4
+	VSHUFPS      $0xdd, Y4, Y4, Y2
+	VSHUFPS      $0x88, Y4, Y4, Y4
+	VADDPS       Y2, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X2
+	VUNPCKLPS    X2, X4, X2
+	VMOVUPS      X2, (AX)
+	ADDQ         $0x10, AX
+	LEAQ         (CX)(DX*4), CX
+	LEAQ         (SI)(DI*4), SI
+	SUBQ         $0x04, BX
+	JMP          mx4RowsAVX24Rows
+
+mx4RowsAVX24RowsDone:
+	VZEROUPPER
+	RET
+
+// func mx4WidenAVX2(y *float32, w *byte, s *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·mx4WidenAVX2(SB), NOSPLIT, $0-32
+	MOVQ         y+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         n+24(FP), DX
+	MOVQ         s+16(FP), BX
+	VMOVUPS      e2m1<>+0(SB), Y0
+	VBROADCASTSS sign<>+0(SB), Y1
+
+mx4WidenAVX2Loop:
+	CMPQ         DX, $0x00
+	JE           mx4WidenAVX2LoopDone
+	MOVBLZX      (BX), SI
+	LEAL         -1(SI), DI
+	SHRL         $0x1f, DI
+	LEAL         1(SI), R8
+	SHRL         $0x08, R8
+	ORL          R8, DI
+	SHLL         $0x16, DI
+	SHLL         $0x17, SI
+	ORL          DI, SI
+	VMOVD        SI, X2
+	VBROADCASTSS X2, Y2
+	VMULPS       Y0, Y2, Y2
+	VPMOVZXBD    (CX), Y3
+	VPSRLD       $0x04, Y3, Y4
+	VPERMPS      Y2, Y3, Y5
+	VPSLLD       $0x1c, Y3, Y6
+	VPAND        Y6, Y1, Y6
+	VPOR         Y6, Y5, Y5
+	VPERMPS      Y2, Y4, Y4
+	VPSLLD       $0x18, Y3, Y3
+	VPAND        Y3, Y1, Y3
+	VPOR         Y3, Y4, Y4
+	VMOVUPS      Y5, (AX)
+	VMOVUPS      Y4, 64(AX)
+	VPMOVZXBD    8(CX), Y3
+	VPSRLD       $0x04, Y3, Y4
+	VPERMPS      Y2, Y3, Y5
+	VPSLLD       $0x1c, Y3, Y6
+	VPAND        Y6, Y1, Y6
+	VPOR         Y6, Y5, Y5
+	VPERMPS      Y2, Y4, Y2
+	VPSLLD       $0x18, Y3, Y3
+	VPAND        Y3, Y1, Y3
+	VPOR         Y3, Y2, Y2
+	VMOVUPS      Y5, 32(AX)
+	VMOVUPS      Y2, 96(AX)
+	ADDQ         $0x10, CX
+	INCQ         BX
+	ADDQ         $0x80, AX
+	SUBQ         $0x20, DX
+	JMP          mx4WidenAVX2Loop
+
+mx4WidenAVX2LoopDone:
+	VZEROUPPER
+	RET
+
+// func bf16BlockAVX2(acc *float32, w *byte, x *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·bf16BlockAVX2(SB), NOSPLIT, $0-24
+	MOVQ         acc+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         x+16(FP), DX
+	VBROADCASTSS topHalf<>+0(SB), Y0
+	VMOVDQU      (CX), Y2
+	VPSLLD       $0x10, Y2, Y1
+	VPAND        Y2, Y0, Y2
+	VMOVUPS      (AX), Y3
+	VFMADD231PS  (DX), Y1, Y3
+	VFMADD231PS  64(DX), Y2, Y3
+	VMOVUPS      Y3, (AX)
+	VMOVDQU      32(CX), Y2
+	VPSLLD       $0x10, Y2, Y1
+	VPAND        Y2, Y0, Y0
+	VMOVUPS      32(AX), Y2
+	VFMADD231PS  32(DX), Y1, Y2
+	VFMADD231PS  96(DX), Y0, Y2
+	VMOVUPS      Y2, 32(AX)
+	VZEROUPPER
+	RET
+
+// func unzipAVX2(y *float32, x *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·unzipAVX2(SB), NOSPLIT, $0-24
+	MOVQ y+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+
+unzipAVX2Loop:
+	CMPQ    DX, $0x00
+	JE      unzipAVX2LoopDone
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VSHUFPS $0x88, Y1, Y0, Y2
+	VSHUFPS $0xdd, Y1, Y0, Y0
+	VPERMPD $0xd8, Y2, Y2
+	VPERMPD $0xd8, Y0, Y0
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 64(CX), Y0
+	VMOVUPS 96(CX), Y1
+	VSHUFPS $0x88, Y1, Y0, Y2
+	VSHUFPS $0xdd, Y1, Y0, Y0
+	VPERMPD $0xd8, Y2, Y2
+	VPERMPD $0xd8, Y0, Y0
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x80, CX
+	ADDQ    $0x80, AX
+	SUBQ    $0x20, DX
+	JMP     unzipAVX2Loop
+
+unzipAVX2LoopDone:
+	VZEROUPPER
+	RET
+
+// func tile1AVX2(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+// Requires: AVX, FMA3
+TEXT ·tile1AVX2(SB), NOSPLIT, $0-80
+	MOVQ y+0(FP), AX
+	MOVQ yStride+8(FP), CX
+	MOVQ acc+16(FP), CX
+	MOVQ wStride+32(FP), DX
+	MOVQ xStride+48(FP), BX
+
+tile1AVX2Groups:
+	CMPQ   groups+64(FP), $0x00
+	JE     tile1AVX2GroupsDone
+	TESTQ  $0x00000001, flags+72(FP)
+	JNE    tile1AVX20Continue
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	JMP    tile1AVX20Start
+
+tile1AVX20Continue:
+	VMOVUPS (CX), Y0
+	VMOVUPS 64(CX), Y1
+	VMOVUPS 128(CX), Y2
+	VMOVUPS 192(CX), Y3
+
+tile1AVX20Start:
+	MOVQ w+24(FP), BX
+	LEAQ (BX)(DX*2), SI
+	ADDQ DX, SI
+	MOVQ x+40(FP), DI
+	MOVQ n+56(FP), R8
+
+tile1AVX20Columns:
+	CMPQ        R8, $0x00
+	JE          tile1AVX20ColumnsDone
+	VMOVUPS     (DI), Y4
+	VMOVUPS     (BX), Y5
+	VFMADD231PS Y5, Y4, Y0
+	VMOVUPS     (BX)(DX*1), Y5
+	VFMADD231PS Y5, Y4, Y1
+	VMOVUPS     (BX)(DX*2), Y5
+	VFMADD231PS Y5, Y4, Y2
+	VMOVUPS     (SI), Y5
+	VFMADD231PS Y5, Y4, Y3
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, SI
+	ADDQ        $0x40, DI
+	SUBQ        $0x10, R8
+	JMP         tile1AVX20Columns
+
+tile1AVX20ColumnsDone:
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 64(CX)
+	VMOVUPS Y2, 128(CX)
+	VMOVUPS Y3, 192(CX)
+	TESTQ   $0x00000001, flags+72(FP)
+	JNE     tile1AVX21Continue
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	JMP     tile1AVX21Start
+
+tile1AVX21Continue:
+	VMOVUPS 32(CX), Y0
+	VMOVUPS 96(CX), Y1
+	VMOVUPS 160(CX), Y2
+	VMOVUPS 224(CX), Y3
+
+tile1AVX21Start:
+	MOVQ w+24(FP), BX
+	LEAQ (BX)(DX*2), SI
+	ADDQ DX, SI
+	MOVQ x+40(FP), DI
+	MOVQ n+56(FP), R8
+
+tile1AVX21Columns:
+	CMPQ        R8, $0x00
+	JE          tile1AVX21ColumnsDone
+	VMOVUPS     32(DI), Y4
+	VMOVUPS     32(BX), Y5
+	VFMADD231PS Y5, Y4, Y0
+	VMOVUPS     32(BX)(DX*1), Y5
+	VFMADD231PS Y5, Y4, Y1
+	VMOVUPS     32(BX)(DX*2), Y5
+	VFMADD231PS Y5, Y4, Y2
+	VMOVUPS     32(SI), Y5
+	VFMADD231PS Y5, Y4, Y3
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, SI
+	ADDQ        $0x40, DI
+	SUBQ        $0x10, R8
+	JMP         tile1AVX21Columns
+
+tile1AVX21ColumnsDone:
+	TESTQ   $0x00000002, flags+72(FP)
+	JNE     tile1AVX2Fold
+	VMOVUPS Y0, 32(CX)
+	VMOVUPS Y1, 96(CX)
+	VMOVUPS Y2, 160(CX)
+	VMOVUPS Y3, 224(CX)
+	JMP     tile1AVX2Next
+
+tile1AVX2Fold:
+	MOVQ         AX, BX
+	VADDPS       (CX), Y0, Y0
+	VADDPS       64(CX), Y1, Y1
+	VADDPS       128(CX), Y2, Y2
+	VADDPS       192(CX), Y3, Y3
+	VPERM2F128   $0x20, Y1, Y0, Y4
+	VPERM2F128   $0x31, Y1, Y0, Y0
+	VADDPS       Y0, Y4, Y4
+	VPERM2F128   $0x20, Y3, Y2, Y0
+	VPERM2F128   $0x31, Y3, Y2, Y1
+	VADDPS       Y1, Y0, Y0
+	VSHUFPS      $0x44, Y0, Y4, Y1
+	VSHUFPS      $0xee, Y0, Y4, Y0
+	VADDPS       Y0, Y1, Y1
+	VSHUFPS      $0xdd, Y1, Y1, Y0
+	VSHUFPS      $0x88, Y1, Y1, Y1
+	VADDPS       Y0, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VUNPCKLPS    X0, X1, X0
+	VMOVUPS      X0, (BX)
+
+tile1AVX2Next:
+	MOVQ w+24(FP), BX
+	LEAQ (BX)(DX*4), BX
+	MOVQ BX, w+24(FP)
+	ADDQ $0x10, AX
+	CMPQ flags+72(FP), $0x02
+	JE   tile1AVX2Same
+	ADDQ $0x00000100, CX
+
+tile1AVX2Same:
+	DECQ groups+64(FP)
+	JMP  tile1AVX2Groups
+
+tile1AVX2GroupsDone:
+	VZEROUPPER
+	RET
+
+// func mix1AVX2(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
+// Requires: AVX, FMA3
+TEXT ·mix1AVX2(SB), NOSPLIT, $0-64
+	MOVQ y+0(FP), AX
+	MOVQ yStride+8(FP), CX
+	MOVQ pStride+24(FP), CX
+	MOVQ c+32(FP), CX
+	MOVQ cStride+40(FP), DX
+
+mix1AVX232Width:
+	CMPQ    width+56(FP), $0x20
+	JL      mix1AVX232WidthDone
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS 64(AX), Y2
+	VMOVUPS 96(AX), Y3
+	MOVQ    p+16(FP), BX
+	MOVQ    CX, SI
+	MOVQ    n+48(FP), DI
+
+mix1AVX232Rows:
+	CMPQ         DI, $0x00
+	JE           mix1AVX232RowsDone
+	VBROADCASTSS (BX), Y4
+	VMOVUPS      (SI), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VMOVUPS      32(SI), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VMOVUPS      64(SI), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VMOVUPS      96(SI), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         $0x04, BX
+	ADDQ         DX, SI
+	DECQ         DI
+	JMP          mix1AVX232Rows
+
+mix1AVX232RowsDone:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x20, width+56(FP)
+	JMP     mix1AVX232Width
+
+mix1AVX232WidthDone:
+mix1AVX216Width:
+	CMPQ    width+56(FP), $0x10
+	JL      mix1AVX216WidthDone
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	MOVQ    p+16(FP), BX
+	MOVQ    CX, SI
+	MOVQ    n+48(FP), DI
+
+mix1AVX216Rows:
+	CMPQ         DI, $0x00
+	JE           mix1AVX216RowsDone
+	VBROADCASTSS (BX), Y2
+	VMOVUPS      (SI), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VMOVUPS      32(SI), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         $0x04, BX
+	ADDQ         DX, SI
+	DECQ         DI
+	JMP          mix1AVX216Rows
+
+mix1AVX216RowsDone:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, CX
+	SUBQ    $0x10, width+56(FP)
+	JMP     mix1AVX216Width
+
+mix1AVX216WidthDone:
+	VZEROUPPER
+	RET
+
+// func tile2AVX2(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+// Requires: AVX, FMA3
+TEXT ·tile2AVX2(SB), NOSPLIT, $0-80
+	MOVQ y+0(FP), AX
+	MOVQ yStride+8(FP), CX
+	MOVQ acc+16(FP), DX
+	MOVQ wStride+32(FP), BX
+	MOVQ xStride+48(FP), SI
+
+tile2AVX2Groups:
+	CMPQ   groups+64(FP), $0x00
+	JE     tile2AVX2GroupsDone
+	TESTQ  $0x00000001, flags+72(FP)
+	JNE    tile2AVX20Continue
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	JMP    tile2AVX20Start
+
+tile2AVX20Continue:
+	VMOVUPS (DX), Y0
+	VMOVUPS 64(DX), Y1
+	VMOVUPS 128(DX), Y2
+	VMOVUPS 192(DX), Y3
+	VMOVUPS 256(DX), Y4
+	VMOVUPS 320(DX), Y5
+	VMOVUPS 384(DX), Y6
+	VMOVUPS 448(DX), Y7
+
+tile2AVX20Start:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ x+40(FP), R9
+	MOVQ n+56(FP), R10
+
+tile2AVX20Columns:
+	CMPQ        R10, $0x00
+	JE          tile2AVX20ColumnsDone
+	VMOVUPS     (R9), Y8
+	VMOVUPS     (R9)(SI*1), Y9
+	VMOVUPS     (DI), Y10
+	VFMADD231PS Y10, Y8, Y0
+	VFMADD231PS Y10, Y9, Y4
+	VMOVUPS     (DI)(BX*1), Y10
+	VFMADD231PS Y10, Y8, Y1
+	VFMADD231PS Y10, Y9, Y5
+	VMOVUPS     (DI)(BX*2), Y10
+	VFMADD231PS Y10, Y8, Y2
+	VFMADD231PS Y10, Y9, Y6
+	VMOVUPS     (R8), Y10
+	VFMADD231PS Y10, Y8, Y3
+	VFMADD231PS Y10, Y9, Y7
 	ADDQ        $0x40, DI
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
-	ADDQ        $0x80, BX
-	SUBQ        $0x20, SI
-	JMP         bf16Dot4AVX2Loop
+	SUBQ        $0x10, R10
+	JMP         tile2AVX20Columns
 
-bf16Dot4AVX2Done:
-	VADDPS       Y1, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VMOVHLPS     X0, X0, X1
-	VADDPS       X1, X0, X0
-	VMOVSHDUP    X0, X1
-	VADDSS       X1, X0, X0
-	VMOVSS       X0, (AX)
-	VADDPS       Y3, Y2, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VMOVHLPS     X0, X0, X1
-	VADDPS       X1, X0, X0
-	VMOVSHDUP    X0, X1
-	VADDSS       X1, X0, X0
-	VMOVSS       X0, 4(AX)
-	VADDPS       Y5, Y4, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VMOVHLPS     X0, X0, X1
-	VADDPS       X1, X0, X0
-	VMOVSHDUP    X0, X1
-	VADDSS       X1, X0, X0
-	VMOVSS       X0, 8(AX)
-	VADDPS       Y7, Y6, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VMOVHLPS     X0, X0, X1
-	VADDPS       X1, X0, X0
-	VMOVSHDUP    X0, X1
-	VADDSS       X1, X0, X0
-	VMOVSS       X0, 12(AX)
-	VZEROUPPER
-	RET
-
-// func mx4Dot4AVX2(y *float32, w *byte, wStride int, s *byte, sStride int, x *float32, n int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·mx4Dot4AVX2(SB), NOSPLIT, $0-56
-	MOVQ    y+0(FP), AX
-	MOVQ    w+8(FP), CX
-	MOVQ    wStride+16(FP), DX
-	MOVQ    x+40(FP), BX
-	MOVQ    n+48(FP), SI
+tile2AVX20ColumnsDone:
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 64(DX)
+	VMOVUPS Y2, 128(DX)
+	VMOVUPS Y3, 192(DX)
+	VMOVUPS Y4, 256(DX)
+	VMOVUPS Y5, 320(DX)
+	VMOVUPS Y6, 384(DX)
+	VMOVUPS Y7, 448(DX)
+	TESTQ   $0x00000001, flags+72(FP)
+	JNE     tile2AVX21Continue
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
-	MOVQ    CX, DI
-	ADDQ    DX, DI
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	MOVQ    DI, R8
-	ADDQ    DX, R8
 	VXORPS  Y4, Y4, Y4
 	VXORPS  Y5, Y5, Y5
-	MOVQ    R8, R9
-	ADDQ    DX, R9
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
-	MOVQ    s+24(FP), DX
-	MOVQ    sStride+32(FP), R10
-	LEAQ    (DX)(R10*2), R11
-	ADDQ    R10, R11
-	VMOVDQU e2m1High<>+0(SB), X8
-	VMOVDQU e2m1Low<>+0(SB), X9
-	VMOVDQU nibbles<>+0(SB), X10
+	JMP     tile2AVX21Start
 
-mx4Dot4AVX2Loop:
-	CMPQ         SI, $0x00
-	JE           mx4Dot4AVX2Done
-	VMOVDQU      (CX), X11
-	VPSRLW       $0x04, X11, X12
-	VPAND        X10, X12, X12
-	VPAND        X10, X11, X11
-	VPUNPCKLBW   X12, X11, X13
-	VPUNPCKHBW   X12, X11, X11
-	MOVBLZX      (DX), R12
-	LEAL         -1(R12), R13
-	SHRL         $0x1f, R13
-	LEAL         1(R12), R14
-	SHRL         $0x08, R14
-	ORL          R14, R13
-	SHLL         $0x16, R13
-	SHLL         $0x17, R12
-	ORL          R13, R12
-	VMOVD        R12, X12
-	VBROADCASTSS X12, Y12
-	VPSHUFB      X13, X8, X14
-	VPSHUFB      X13, X9, X15
-	VPUNPCKLBW   X14, X15, X14
-	VPMOVZXWD    X14, Y14
-	VPSLLD       $0x10, Y14, Y14
-	VMULPS       Y12, Y14, Y14
-	VFMADD231PS  (BX), Y14, Y0
-	VPSHUFB      X13, X8, X14
-	VPSHUFB      X13, X9, X13
-	VPUNPCKHBW   X14, X13, X13
-	VPMOVZXWD    X13, Y13
-	VPSLLD       $0x10, Y13, Y13
-	VMULPS       Y12, Y13, Y13
-	VFMADD231PS  32(BX), Y13, Y1
-	VPSHUFB      X11, X8, X13
-	VPSHUFB      X11, X9, X14
-	VPUNPCKLBW   X13, X14, X13
-	VPMOVZXWD    X13, Y13
-	VPSLLD       $0x10, Y13, Y13
-	VMULPS       Y12, Y13, Y13
-	VFMADD231PS  64(BX), Y13, Y0
-	VPSHUFB      X11, X8, X13
-	VPSHUFB      X11, X9, X11
-	VPUNPCKHBW   X13, X11, X11
-	VPMOVZXWD    X11, Y11
-	VPSLLD       $0x10, Y11, Y11
-	VMULPS       Y12, Y11, Y11
-	VFMADD231PS  96(BX), Y11, Y1
-	ADDQ         $0x10, CX
-	VMOVDQU      (DI), X11
-	VPSRLW       $0x04, X11, X12
-	VPAND        X10, X12, X12
-	VPAND        X10, X11, X11
-	VPUNPCKLBW   X12, X11, X13
-	VPUNPCKHBW   X12, X11, X11
-	MOVBLZX      (DX)(R10*1), R12
-	LEAL         -1(R12), R13
-	SHRL         $0x1f, R13
-	LEAL         1(R12), R14
-	SHRL         $0x08, R14
-	ORL          R14, R13
-	SHLL         $0x16, R13
-	SHLL         $0x17, R12
-	ORL          R13, R12
-	VMOVD        R12, X12
-	VBROADCASTSS X12, Y12
-	VPSHUFB      X13, X8, X14
-	VPSHUFB      X13, X9, X15
-	VPUNPCKLBW   X14, X15, X14
-	VPMOVZXWD    X14, Y14
-	VPSLLD       $0x10, Y14, Y14
-	VMULPS       Y12, Y14, Y14
-	VFMADD231PS  (BX), Y14, Y2
-	VPSHUFB      X13, X8, X14
-	VPSHUFB      X13, X9, X13
-	VPUNPCKHBW   X14, X13, X13
-	VPMOVZXWD    X13, Y13
-	VPSLLD       $0x10, Y13, Y13
-	VMULPS       Y12, Y13, Y13
-	VFMADD231PS  32(BX), Y13, Y3
-	VPSHUFB      X11, X8, X13
-	VPSHUFB      X11, X9, X14
-	VPUNPCKLBW   X13, X14, X13
-	VPMOVZXWD    X13, Y13
-	VPSLLD       $0x10, Y13, Y13
-	VMULPS       Y12, Y13, Y13
-	VFMADD231PS  64(BX), Y13, Y2
-	VPSHUFB      X11, X8, X13
-	VPSHUFB      X11, X9, X11
-	VPUNPCKHBW   X13, X11, X11
-	VPMOVZXWD    X11, Y11
-	VPSLLD       $0x10, Y11, Y11
-	VMULPS       Y12, Y11, Y11
-	VFMADD231PS  96(BX), Y11, Y3
-	ADDQ         $0x10, DI
-	VMOVDQU      (R8), X11
-	VPSRLW       $0x04, X11, X12
-	VPAND        X10, X12, X12
-	VPAND        X10, X11, X11
-	VPUNPCKLBW   X12, X11, X13
-	VPUNPCKHBW   X12, X11, X11
-	MOVBLZX      (DX)(R10*2), R12
-	LEAL         -1(R12), R13
-	SHRL         $0x1f, R13
-	LEAL         1(R12), R14
-	SHRL         $0x08, R14
-	ORL          R14, R13
-	SHLL         $0x16, R13
-	SHLL         $0x17, R12
-	ORL          R13, R12
-	VMOVD        R12, X12
-	VBROADCASTSS X12, Y12
-	VPSHUFB      X13, X8, X14
-	VPSHUFB      X13, X9, X15
-	VPUNPCKLBW   X14, X15, X14
-	VPMOVZXWD    X14, Y14
-	VPSLLD       $0x10, Y14, Y14
-	VMULPS       Y12, Y14, Y14
-	VFMADD231PS  (BX), Y14, Y4
-	VPSHUFB      X13, X8, X14
-	VPSHUFB      X13, X9, X13
-	VPUNPCKHBW   X14, X13, X13
-	VPMOVZXWD    X13, Y13
-	VPSLLD       $0x10, Y13, Y13
-	VMULPS       Y12, Y13, Y13
-	VFMADD231PS  32(BX), Y13, Y5
-	VPSHUFB      X11, X8, X13
-	VPSHUFB      X11, X9, X14
-	VPUNPCKLBW   X13, X14, X13
-	VPMOVZXWD    X13, Y13
-	VPSLLD       $0x10, Y13, Y13
-	VMULPS       Y12, Y13, Y13
-	VFMADD231PS  64(BX), Y13, Y4
-	VPSHUFB      X11, X8, X13
-	VPSHUFB      X11, X9, X11
-	VPUNPCKHBW   X13, X11, X11
-	VPMOVZXWD    X11, Y11
-	VPSLLD       $0x10, Y11, Y11
-	VMULPS       Y12, Y11, Y11
-	VFMADD231PS  96(BX), Y11, Y5
-	ADDQ         $0x10, R8
-	VMOVDQU      (R9), X11
-	VPSRLW       $0x04, X11, X12
-	VPAND        X10, X12, X12
-	VPAND        X10, X11, X11
-	VPUNPCKLBW   X12, X11, X13
-	VPUNPCKHBW   X12, X11, X11
-	MOVBLZX      (R11), R12
-	LEAL         -1(R12), R13
-	SHRL         $0x1f, R13
-	LEAL         1(R12), R14
-	SHRL         $0x08, R14
-	ORL          R14, R13
-	SHLL         $0x16, R13
-	SHLL         $0x17, R12
-	ORL          R13, R12
-	VMOVD        R12, X12
-	VBROADCASTSS X12, Y12
-	VPSHUFB      X13, X8, X14
-	VPSHUFB      X13, X9, X15
-	VPUNPCKLBW   X14, X15, X14
-	VPMOVZXWD    X14, Y14
-	VPSLLD       $0x10, Y14, Y14
-	VMULPS       Y12, Y14, Y14
-	VFMADD231PS  (BX), Y14, Y6
-	VPSHUFB      X13, X8, X14
-	VPSHUFB      X13, X9, X13
-	VPUNPCKHBW   X14, X13, X13
-	VPMOVZXWD    X13, Y13
-	VPSLLD       $0x10, Y13, Y13
-	VMULPS       Y12, Y13, Y13
-	VFMADD231PS  32(BX), Y13, Y7
-	VPSHUFB      X11, X8, X13
-	VPSHUFB      X11, X9, X14
-	VPUNPCKLBW   X13, X14, X13
-	VPMOVZXWD    X13, Y13
-	VPSLLD       $0x10, Y13, Y13
-	VMULPS       Y12, Y13, Y13
-	VFMADD231PS  64(BX), Y13, Y6
-	VPSHUFB      X11, X8, X13
-	VPSHUFB      X11, X9, X11
-	VPUNPCKHBW   X13, X11, X11
-	VPMOVZXWD    X11, Y11
-	VPSLLD       $0x10, Y11, Y11
-	VMULPS       Y12, Y11, Y11
-	VFMADD231PS  96(BX), Y11, Y7
-	ADDQ         $0x10, R9
-	INCQ         DX
-	INCQ         R11
-	ADDQ         $0x80, BX
-	SUBQ         $0x20, SI
-	JMP          mx4Dot4AVX2Loop
+tile2AVX21Continue:
+	VMOVUPS 32(DX), Y0
+	VMOVUPS 96(DX), Y1
+	VMOVUPS 160(DX), Y2
+	VMOVUPS 224(DX), Y3
+	VMOVUPS 288(DX), Y4
+	VMOVUPS 352(DX), Y5
+	VMOVUPS 416(DX), Y6
+	VMOVUPS 480(DX), Y7
 
-mx4Dot4AVX2Done:
+tile2AVX21Start:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ x+40(FP), R9
+	MOVQ n+56(FP), R10
+
+tile2AVX21Columns:
+	CMPQ        R10, $0x00
+	JE          tile2AVX21ColumnsDone
+	VMOVUPS     32(R9), Y8
+	VMOVUPS     32(R9)(SI*1), Y9
+	VMOVUPS     32(DI), Y10
+	VFMADD231PS Y10, Y8, Y0
+	VFMADD231PS Y10, Y9, Y4
+	VMOVUPS     32(DI)(BX*1), Y10
+	VFMADD231PS Y10, Y8, Y1
+	VFMADD231PS Y10, Y9, Y5
+	VMOVUPS     32(DI)(BX*2), Y10
+	VFMADD231PS Y10, Y8, Y2
+	VFMADD231PS Y10, Y9, Y6
+	VMOVUPS     32(R8), Y10
+	VFMADD231PS Y10, Y8, Y3
+	VFMADD231PS Y10, Y9, Y7
+	ADDQ        $0x40, DI
+	ADDQ        $0x40, R8
+	ADDQ        $0x40, R9
+	SUBQ        $0x10, R10
+	JMP         tile2AVX21Columns
+
+tile2AVX21ColumnsDone:
+	TESTQ   $0x00000002, flags+72(FP)
+	JNE     tile2AVX2Fold
+	VMOVUPS Y0, 32(DX)
+	VMOVUPS Y1, 96(DX)
+	VMOVUPS Y2, 160(DX)
+	VMOVUPS Y3, 224(DX)
+	VMOVUPS Y4, 288(DX)
+	VMOVUPS Y5, 352(DX)
+	VMOVUPS Y6, 416(DX)
+	VMOVUPS Y7, 480(DX)
+	JMP     tile2AVX2Next
+
+tile2AVX2Fold:
+	MOVQ         AX, DI
+	VADDPS       (DX), Y0, Y0
+	VADDPS       64(DX), Y1, Y1
+	VADDPS       128(DX), Y2, Y2
+	VADDPS       192(DX), Y3, Y3
+	VPERM2F128   $0x20, Y1, Y0, Y8
+	VPERM2F128   $0x31, Y1, Y0, Y0
+	VADDPS       Y0, Y8, Y8
+	VPERM2F128   $0x20, Y3, Y2, Y0
+	VPERM2F128   $0x31, Y3, Y2, Y1
 	VADDPS       Y1, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VMOVHLPS     X0, X0, X1
-	VADDPS       X1, X0, X0
-	VMOVSHDUP    X0, X1
-	VADDSS       X1, X0, X0
-	VMOVSS       X0, (AX)
-	VADDPS       Y3, Y2, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VMOVHLPS     X0, X0, X1
-	VADDPS       X1, X0, X0
-	VMOVSHDUP    X0, X1
-	VADDSS       X1, X0, X0
-	VMOVSS       X0, 4(AX)
-	VADDPS       Y5, Y4, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VMOVHLPS     X0, X0, X1
-	VADDPS       X1, X0, X0
-	VMOVSHDUP    X0, X1
-	VADDSS       X1, X0, X0
-	VMOVSS       X0, 8(AX)
-	VADDPS       Y7, Y6, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VMOVHLPS     X0, X0, X1
-	VADDPS       X1, X0, X0
-	VMOVSHDUP    X0, X1
-	VADDSS       X1, X0, X0
-	VMOVSS       X0, 12(AX)
+	VSHUFPS      $0x44, Y0, Y8, Y1
+	VSHUFPS      $0xee, Y0, Y8, Y0
+	VADDPS       Y0, Y1, Y1
+	VSHUFPS      $0xdd, Y1, Y1, Y0
+	VSHUFPS      $0x88, Y1, Y1, Y1
+	VADDPS       Y0, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VUNPCKLPS    X0, X1, X0
+	VMOVUPS      X0, (DI)
+	ADDQ         CX, DI
+	VADDPS       256(DX), Y4, Y4
+	VADDPS       320(DX), Y5, Y5
+	VADDPS       384(DX), Y6, Y6
+	VADDPS       448(DX), Y7, Y7
+	VPERM2F128   $0x20, Y5, Y4, Y0
+	VPERM2F128   $0x31, Y5, Y4, Y1
+	VADDPS       Y1, Y0, Y0
+	VPERM2F128   $0x20, Y7, Y6, Y1
+	VPERM2F128   $0x31, Y7, Y6, Y2
+	VADDPS       Y2, Y1, Y1
+	VSHUFPS      $0x44, Y1, Y0, Y2
+	VSHUFPS      $0xee, Y1, Y0, Y0
+	VADDPS       Y0, Y2, Y2
+	VSHUFPS      $0xdd, Y2, Y2, Y0
+	VSHUFPS      $0x88, Y2, Y2, Y2
+	VADDPS       Y0, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VUNPCKLPS    X0, X2, X0
+	VMOVUPS      X0, (DI)
+
+tile2AVX2Next:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*4), DI
+	MOVQ DI, w+24(FP)
+	ADDQ $0x10, AX
+	CMPQ flags+72(FP), $0x02
+	JE   tile2AVX2Same
+	ADDQ $0x00000200, DX
+
+tile2AVX2Same:
+	DECQ groups+64(FP)
+	JMP  tile2AVX2Groups
+
+tile2AVX2GroupsDone:
 	VZEROUPPER
 	RET
 
-// func f32Dot1x4AVX2(y *float32, yStride int, w *float32, x *float32, xStride int, n int)
+// func mix2AVX2(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
 // Requires: AVX, FMA3
-TEXT ·f32Dot1x4AVX2(SB), NOSPLIT, $0-48
-	MOVQ   y+0(FP), AX
-	MOVQ   yStride+8(FP), CX
-	MOVQ   w+16(FP), DX
-	MOVQ   x+24(FP), BX
-	MOVQ   xStride+32(FP), SI
-	MOVQ   n+40(FP), DI
+TEXT ·mix2AVX2(SB), NOSPLIT, $0-64
+	MOVQ y+0(FP), AX
+	MOVQ yStride+8(FP), CX
+	MOVQ pStride+24(FP), DX
+	MOVQ c+32(FP), BX
+	MOVQ cStride+40(FP), SI
+
+mix2AVX232Width:
+	CMPQ    width+56(FP), $0x20
+	JL      mix2AVX232WidthDone
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS 64(AX), Y2
+	VMOVUPS 96(AX), Y3
+	VMOVUPS (AX)(CX*1), Y4
+	VMOVUPS 32(AX)(CX*1), Y5
+	VMOVUPS 64(AX)(CX*1), Y6
+	VMOVUPS 96(AX)(CX*1), Y7
+	MOVQ    p+16(FP), DI
+	MOVQ    BX, R8
+	MOVQ    n+48(FP), R9
+
+mix2AVX232Rows:
+	CMPQ         R9, $0x00
+	JE           mix2AVX232RowsDone
+	VBROADCASTSS (DI), Y8
+	VBROADCASTSS (DI)(DX*1), Y9
+	VMOVUPS      (R8), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y4
+	VMOVUPS      32(R8), Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VFMADD231PS  Y10, Y9, Y5
+	VMOVUPS      64(R8), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y6
+	VMOVUPS      96(R8), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         $0x04, DI
+	ADDQ         SI, R8
+	DECQ         R9
+	JMP          mix2AVX232Rows
+
+mix2AVX232RowsDone:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, (AX)(CX*1)
+	VMOVUPS Y5, 32(AX)(CX*1)
+	VMOVUPS Y6, 64(AX)(CX*1)
+	VMOVUPS Y7, 96(AX)(CX*1)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, BX
+	SUBQ    $0x20, width+56(FP)
+	JMP     mix2AVX232Width
+
+mix2AVX232WidthDone:
+mix2AVX216Width:
+	CMPQ    width+56(FP), $0x10
+	JL      mix2AVX216WidthDone
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS (AX)(CX*1), Y2
+	VMOVUPS 32(AX)(CX*1), Y3
+	MOVQ    p+16(FP), DI
+	MOVQ    BX, R8
+	MOVQ    n+48(FP), R9
+
+mix2AVX216Rows:
+	CMPQ         R9, $0x00
+	JE           mix2AVX216RowsDone
+	VBROADCASTSS (DI), Y4
+	VBROADCASTSS (DI)(DX*1), Y5
+	VMOVUPS      (R8), Y6
+	VFMADD231PS  Y6, Y4, Y0
+	VFMADD231PS  Y6, Y5, Y2
+	VMOVUPS      32(R8), Y6
+	VFMADD231PS  Y6, Y4, Y1
+	VFMADD231PS  Y6, Y5, Y3
+	ADDQ         $0x04, DI
+	ADDQ         SI, R8
+	DECQ         R9
+	JMP          mix2AVX216Rows
+
+mix2AVX216RowsDone:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, (AX)(CX*1)
+	VMOVUPS Y3, 32(AX)(CX*1)
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, BX
+	SUBQ    $0x10, width+56(FP)
+	JMP     mix2AVX216Width
+
+mix2AVX216WidthDone:
+	VZEROUPPER
+	RET
+
+// func tile3AVX2(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+// Requires: AVX, FMA3
+TEXT ·tile3AVX2(SB), NOSPLIT, $0-80
+	MOVQ y+0(FP), AX
+	MOVQ yStride+8(FP), CX
+	MOVQ acc+16(FP), DX
+	MOVQ wStride+32(FP), BX
+	MOVQ xStride+48(FP), SI
+
+tile3AVX2Groups:
+	CMPQ   groups+64(FP), $0x00
+	JE     tile3AVX2GroupsDone
+	TESTQ  $0x00000001, flags+72(FP)
+	JNE    tile3AVX20Continue
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
-	MOVQ   BX, R8
-	ADDQ   SI, R8
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   R8, R9
-	ADDQ   SI, R9
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
-	MOVQ   R9, R10
-	ADDQ   SI, R10
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	JMP    tile3AVX20Start
 
-f32Dot1x4AVX2Loop:
-	CMPQ        DI, $0x00
-	JE          f32Dot1x4AVX2Done
-	VMOVUPS     (DX), Y8
-	VFMADD231PS (BX), Y8, Y0
-	VFMADD231PS (R8), Y8, Y2
-	VFMADD231PS (R9), Y8, Y4
-	VFMADD231PS (R10), Y8, Y6
-	VMOVUPS     32(DX), Y8
-	VFMADD231PS 32(BX), Y8, Y1
-	VFMADD231PS 32(R8), Y8, Y3
-	VFMADD231PS 32(R9), Y8, Y5
-	VFMADD231PS 32(R10), Y8, Y7
-	ADDQ        $0x40, DX
-	ADDQ        $0x40, BX
+tile3AVX20Continue:
+	VMOVUPS (DX), Y0
+	VMOVUPS 64(DX), Y1
+	VMOVUPS 128(DX), Y2
+	VMOVUPS 192(DX), Y3
+	VMOVUPS 256(DX), Y4
+	VMOVUPS 320(DX), Y5
+	VMOVUPS 384(DX), Y6
+	VMOVUPS 448(DX), Y7
+	VMOVUPS 512(DX), Y8
+	VMOVUPS 576(DX), Y9
+	VMOVUPS 640(DX), Y10
+	VMOVUPS 704(DX), Y11
+
+tile3AVX20Start:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ x+40(FP), R9
+	MOVQ n+56(FP), R10
+
+tile3AVX20Columns:
+	CMPQ        R10, $0x00
+	JE          tile3AVX20ColumnsDone
+	VMOVUPS     (R9), Y12
+	VMOVUPS     (R9)(SI*1), Y13
+	VMOVUPS     (R9)(SI*2), Y14
+	VMOVUPS     (DI), Y15
+	VFMADD231PS Y15, Y12, Y0
+	VFMADD231PS Y15, Y13, Y4
+	VFMADD231PS Y15, Y14, Y8
+	VMOVUPS     (DI)(BX*1), Y15
+	VFMADD231PS Y15, Y12, Y1
+	VFMADD231PS Y15, Y13, Y5
+	VFMADD231PS Y15, Y14, Y9
+	VMOVUPS     (DI)(BX*2), Y15
+	VFMADD231PS Y15, Y12, Y2
+	VFMADD231PS Y15, Y13, Y6
+	VFMADD231PS Y15, Y14, Y10
+	VMOVUPS     (R8), Y15
+	VFMADD231PS Y15, Y12, Y3
+	VFMADD231PS Y15, Y13, Y7
+	VFMADD231PS Y15, Y14, Y11
+	ADDQ        $0x40, DI
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
-	ADDQ        $0x40, R10
-	SUBQ        $0x10, DI
-	JMP         f32Dot1x4AVX2Loop
+	SUBQ        $0x10, R10
+	JMP         tile3AVX20Columns
 
-f32Dot1x4AVX2Done:
+tile3AVX20ColumnsDone:
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 64(DX)
+	VMOVUPS Y2, 128(DX)
+	VMOVUPS Y3, 192(DX)
+	VMOVUPS Y4, 256(DX)
+	VMOVUPS Y5, 320(DX)
+	VMOVUPS Y6, 384(DX)
+	VMOVUPS Y7, 448(DX)
+	VMOVUPS Y8, 512(DX)
+	VMOVUPS Y9, 576(DX)
+	VMOVUPS Y10, 640(DX)
+	VMOVUPS Y11, 704(DX)
+	TESTQ   $0x00000001, flags+72(FP)
+	JNE     tile3AVX21Continue
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	VXORPS  Y9, Y9, Y9
+	VXORPS  Y10, Y10, Y10
+	VXORPS  Y11, Y11, Y11
+	JMP     tile3AVX21Start
+
+tile3AVX21Continue:
+	VMOVUPS 32(DX), Y0
+	VMOVUPS 96(DX), Y1
+	VMOVUPS 160(DX), Y2
+	VMOVUPS 224(DX), Y3
+	VMOVUPS 288(DX), Y4
+	VMOVUPS 352(DX), Y5
+	VMOVUPS 416(DX), Y6
+	VMOVUPS 480(DX), Y7
+	VMOVUPS 544(DX), Y8
+	VMOVUPS 608(DX), Y9
+	VMOVUPS 672(DX), Y10
+	VMOVUPS 736(DX), Y11
+
+tile3AVX21Start:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ x+40(FP), R9
+	MOVQ n+56(FP), R10
+
+tile3AVX21Columns:
+	CMPQ        R10, $0x00
+	JE          tile3AVX21ColumnsDone
+	VMOVUPS     32(R9), Y12
+	VMOVUPS     32(R9)(SI*1), Y13
+	VMOVUPS     32(R9)(SI*2), Y14
+	VMOVUPS     32(DI), Y15
+	VFMADD231PS Y15, Y12, Y0
+	VFMADD231PS Y15, Y13, Y4
+	VFMADD231PS Y15, Y14, Y8
+	VMOVUPS     32(DI)(BX*1), Y15
+	VFMADD231PS Y15, Y12, Y1
+	VFMADD231PS Y15, Y13, Y5
+	VFMADD231PS Y15, Y14, Y9
+	VMOVUPS     32(DI)(BX*2), Y15
+	VFMADD231PS Y15, Y12, Y2
+	VFMADD231PS Y15, Y13, Y6
+	VFMADD231PS Y15, Y14, Y10
+	VMOVUPS     32(R8), Y15
+	VFMADD231PS Y15, Y12, Y3
+	VFMADD231PS Y15, Y13, Y7
+	VFMADD231PS Y15, Y14, Y11
+	ADDQ        $0x40, DI
+	ADDQ        $0x40, R8
+	ADDQ        $0x40, R9
+	SUBQ        $0x10, R10
+	JMP         tile3AVX21Columns
+
+tile3AVX21ColumnsDone:
+	TESTQ   $0x00000002, flags+72(FP)
+	JNE     tile3AVX2Fold
+	VMOVUPS Y0, 32(DX)
+	VMOVUPS Y1, 96(DX)
+	VMOVUPS Y2, 160(DX)
+	VMOVUPS Y3, 224(DX)
+	VMOVUPS Y4, 288(DX)
+	VMOVUPS Y5, 352(DX)
+	VMOVUPS Y6, 416(DX)
+	VMOVUPS Y7, 480(DX)
+	VMOVUPS Y8, 544(DX)
+	VMOVUPS Y9, 608(DX)
+	VMOVUPS Y10, 672(DX)
+	VMOVUPS Y11, 736(DX)
+	JMP     tile3AVX2Next
+
+tile3AVX2Fold:
+	MOVQ         AX, DI
+	VADDPS       (DX), Y0, Y0
+	VADDPS       64(DX), Y1, Y1
+	VADDPS       128(DX), Y2, Y2
+	VADDPS       192(DX), Y3, Y3
+	VPERM2F128   $0x20, Y1, Y0, Y12
+	VPERM2F128   $0x31, Y1, Y0, Y0
+	VADDPS       Y0, Y12, Y12
+	VPERM2F128   $0x20, Y3, Y2, Y0
+	VPERM2F128   $0x31, Y3, Y2, Y1
 	VADDPS       Y1, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VMOVHLPS     X0, X0, X1
-	VADDPS       X1, X0, X0
-	VMOVSHDUP    X0, X1
-	VADDSS       X1, X0, X0
-	VMOVSS       X0, (AX)
-	ADDQ         CX, AX
-	VADDPS       Y3, Y2, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VMOVHLPS     X0, X0, X1
-	VADDPS       X1, X0, X0
-	VMOVSHDUP    X0, X1
-	VADDSS       X1, X0, X0
-	VMOVSS       X0, (AX)
-	ADDQ         CX, AX
-	VADDPS       Y5, Y4, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VMOVHLPS     X0, X0, X1
-	VADDPS       X1, X0, X0
-	VMOVSHDUP    X0, X1
-	VADDSS       X1, X0, X0
-	VMOVSS       X0, (AX)
-	ADDQ         CX, AX
-	VADDPS       Y7, Y6, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VMOVHLPS     X0, X0, X1
-	VADDPS       X1, X0, X0
-	VMOVSHDUP    X0, X1
-	VADDSS       X1, X0, X0
-	VMOVSS       X0, (AX)
+	VSHUFPS      $0x44, Y0, Y12, Y1
+	VSHUFPS      $0xee, Y0, Y12, Y0
+	VADDPS       Y0, Y1, Y1
+	VSHUFPS      $0xdd, Y1, Y1, Y0
+	VSHUFPS      $0x88, Y1, Y1, Y1
+	VADDPS       Y0, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VUNPCKLPS    X0, X1, X0
+	VMOVUPS      X0, (DI)
+	ADDQ         CX, DI
+	VADDPS       256(DX), Y4, Y4
+	VADDPS       320(DX), Y5, Y5
+	VADDPS       384(DX), Y6, Y6
+	VADDPS       448(DX), Y7, Y7
+	VPERM2F128   $0x20, Y5, Y4, Y0
+	VPERM2F128   $0x31, Y5, Y4, Y1
+	VADDPS       Y1, Y0, Y0
+	VPERM2F128   $0x20, Y7, Y6, Y1
+	VPERM2F128   $0x31, Y7, Y6, Y2
+	VADDPS       Y2, Y1, Y1
+	VSHUFPS      $0x44, Y1, Y0, Y2
+	VSHUFPS      $0xee, Y1, Y0, Y0
+	VADDPS       Y0, Y2, Y2
+	VSHUFPS      $0xdd, Y2, Y2, Y0
+	VSHUFPS      $0x88, Y2, Y2, Y2
+	VADDPS       Y0, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VUNPCKLPS    X0, X2, X0
+	VMOVUPS      X0, (DI)
+	ADDQ         CX, DI
+	VADDPS       512(DX), Y8, Y8
+	VADDPS       576(DX), Y9, Y9
+	VADDPS       640(DX), Y10, Y10
+	VADDPS       704(DX), Y11, Y11
+	VPERM2F128   $0x20, Y9, Y8, Y0
+	VPERM2F128   $0x31, Y9, Y8, Y1
+	VADDPS       Y1, Y0, Y0
+	VPERM2F128   $0x20, Y11, Y10, Y1
+	VPERM2F128   $0x31, Y11, Y10, Y2
+	VADDPS       Y2, Y1, Y1
+	VSHUFPS      $0x44, Y1, Y0, Y2
+	VSHUFPS      $0xee, Y1, Y0, Y0
+	VADDPS       Y0, Y2, Y2
+	VSHUFPS      $0xdd, Y2, Y2, Y0
+	VSHUFPS      $0x88, Y2, Y2, Y2
+	VADDPS       Y0, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VUNPCKLPS    X0, X2, X0
+	VMOVUPS      X0, (DI)
+
+tile3AVX2Next:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*4), DI
+	MOVQ DI, w+24(FP)
+	ADDQ $0x10, AX
+	CMPQ flags+72(FP), $0x02
+	JE   tile3AVX2Same
+	ADDQ $0x00000300, DX
+
+tile3AVX2Same:
+	DECQ groups+64(FP)
+	JMP  tile3AVX2Groups
+
+tile3AVX2GroupsDone:
+	VZEROUPPER
+	RET
+
+// func mix3AVX2(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
+// Requires: AVX, FMA3
+TEXT ·mix3AVX2(SB), NOSPLIT, $0-64
+	MOVQ y+0(FP), AX
+	MOVQ yStride+8(FP), CX
+	MOVQ pStride+24(FP), DX
+	MOVQ c+32(FP), BX
+	MOVQ cStride+40(FP), SI
+
+mix3AVX232Width:
+	CMPQ    width+56(FP), $0x20
+	JL      mix3AVX232WidthDone
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS 64(AX), Y2
+	VMOVUPS 96(AX), Y3
+	VMOVUPS (AX)(CX*1), Y4
+	VMOVUPS 32(AX)(CX*1), Y5
+	VMOVUPS 64(AX)(CX*1), Y6
+	VMOVUPS 96(AX)(CX*1), Y7
+	VMOVUPS (AX)(CX*2), Y8
+	VMOVUPS 32(AX)(CX*2), Y9
+	VMOVUPS 64(AX)(CX*2), Y10
+	VMOVUPS 96(AX)(CX*2), Y11
+	MOVQ    p+16(FP), DI
+	MOVQ    BX, R8
+	MOVQ    n+48(FP), R9
+
+mix3AVX232Rows:
+	CMPQ         R9, $0x00
+	JE           mix3AVX232RowsDone
+	VBROADCASTSS (DI), Y12
+	VBROADCASTSS (DI)(DX*1), Y13
+	VBROADCASTSS (DI)(DX*2), Y14
+	VMOVUPS      (R8), Y15
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VMOVUPS      32(R8), Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VMOVUPS      64(R8), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VMOVUPS      96(R8), Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         $0x04, DI
+	ADDQ         SI, R8
+	DECQ         R9
+	JMP          mix3AVX232Rows
+
+mix3AVX232RowsDone:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, (AX)(CX*1)
+	VMOVUPS Y5, 32(AX)(CX*1)
+	VMOVUPS Y6, 64(AX)(CX*1)
+	VMOVUPS Y7, 96(AX)(CX*1)
+	VMOVUPS Y8, (AX)(CX*2)
+	VMOVUPS Y9, 32(AX)(CX*2)
+	VMOVUPS Y10, 64(AX)(CX*2)
+	VMOVUPS Y11, 96(AX)(CX*2)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, BX
+	SUBQ    $0x20, width+56(FP)
+	JMP     mix3AVX232Width
+
+mix3AVX232WidthDone:
+mix3AVX216Width:
+	CMPQ    width+56(FP), $0x10
+	JL      mix3AVX216WidthDone
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS (AX)(CX*1), Y2
+	VMOVUPS 32(AX)(CX*1), Y3
+	VMOVUPS (AX)(CX*2), Y4
+	VMOVUPS 32(AX)(CX*2), Y5
+	MOVQ    p+16(FP), DI
+	MOVQ    BX, R8
+	MOVQ    n+48(FP), R9
+
+mix3AVX216Rows:
+	CMPQ         R9, $0x00
+	JE           mix3AVX216RowsDone
+	VBROADCASTSS (DI), Y6
+	VBROADCASTSS (DI)(DX*1), Y7
+	VBROADCASTSS (DI)(DX*2), Y8
+	VMOVUPS      (R8), Y9
+	VFMADD231PS  Y9, Y6, Y0
+	VFMADD231PS  Y9, Y7, Y2
+	VFMADD231PS  Y9, Y8, Y4
+	VMOVUPS      32(R8), Y9
+	VFMADD231PS  Y9, Y6, Y1
+	VFMADD231PS  Y9, Y7, Y3
+	VFMADD231PS  Y9, Y8, Y5
+	ADDQ         $0x04, DI
+	ADDQ         SI, R8
+	DECQ         R9
+	JMP          mix3AVX216Rows
+
+mix3AVX216RowsDone:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, (AX)(CX*1)
+	VMOVUPS Y3, 32(AX)(CX*1)
+	VMOVUPS Y4, (AX)(CX*2)
+	VMOVUPS Y5, 32(AX)(CX*2)
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, BX
+	SUBQ    $0x10, width+56(FP)
+	JMP     mix3AVX216Width
+
+mix3AVX216WidthDone:
 	VZEROUPPER
 	RET
 
@@ -550,397 +1797,2646 @@ axpyAVX2Done:
 	VZEROUPPER
 	RET
 
-// func bf16Dot4AVX512(y *float32, w *byte, wStride int, s *byte, sStride int, x *float32, n int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·bf16Dot4AVX512(SB), NOSPLIT, $0-56
-	MOVQ   y+0(FP), AX
-	MOVQ   w+8(FP), CX
-	MOVQ   wStride+16(FP), DX
-	MOVQ   x+40(FP), BX
-	MOVQ   n+48(FP), SI
-	VPXORD Z0, Z0, Z0
-	MOVQ   CX, DI
-	ADDQ   DX, DI
-	VPXORD Z1, Z1, Z1
-	MOVQ   DI, R8
-	ADDQ   DX, R8
-	VPXORD Z2, Z2, Z2
-	MOVQ   R8, R9
-	ADDQ   DX, R9
-	VPXORD Z3, Z3, Z3
+// func bf16RowsAVX512(y *float32, w *byte, stride int, x *float32, n int, rows int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·bf16RowsAVX512(SB), NOSPLIT, $0-48
+	VMOVUPS      everyFourth<>+0(SB), Z0
+	MOVQ         y+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	MOVQ         rows+40(FP), BX
+	VBROADCASTSS topHalf<>+0(SB), Z1
 
-bf16Dot4AVX512Loop:
-	CMPQ        SI, $0x00
-	JE          bf16Dot4AVX512Done
-	VMOVUPS     (BX), Z4
-	VPMOVZXWD   (CX), Z5
-	VPSLLD      $0x10, Z5, Z5
-	VFMADD231PS Z5, Z4, Z0
-	VPMOVZXWD   (DI), Z5
-	VPSLLD      $0x10, Z5, Z5
-	VFMADD231PS Z5, Z4, Z1
-	VPMOVZXWD   (R8), Z5
-	VPSLLD      $0x10, Z5, Z5
-	VFMADD231PS Z5, Z4, Z2
-	VPMOVZXWD   (R9), Z5
-	VPSLLD      $0x10, Z5, Z5
-	VFMADD231PS Z5, Z4, Z3
-	VMOVUPS     64(BX), Z4
-	VPMOVZXWD   32(CX), Z5
-	VPSLLD      $0x10, Z5, Z5
-	VFMADD231PS Z5, Z4, Z0
-	VPMOVZXWD   32(DI), Z5
-	VPSLLD      $0x10, Z5, Z5
-	VFMADD231PS Z5, Z4, Z1
-	VPMOVZXWD   32(R8), Z5
-	VPSLLD      $0x10, Z5, Z5
-	VFMADD231PS Z5, Z4, Z2
-	VPMOVZXWD   32(R9), Z5
-	VPSLLD      $0x10, Z5, Z5
-	VFMADD231PS Z5, Z4, Z3
-	ADDQ        $0x40, CX
+bf16RowsAVX5128Rows:
+	CMPQ   BX, $0x08
+	JL     bf16RowsAVX5128RowsDone
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVQ   CX, SI
+	LEAQ   (SI)(DX*2), DI
+	ADDQ   DX, DI
+	MOVQ   CX, R8
+	LEAQ   (CX)(DX*4), R8
+	LEAQ   (R8)(DX*2), R9
+	ADDQ   DX, R9
+	MOVQ   x+24(FP), R10
+	MOVQ   n+32(FP), R11
+
+bf16RowsAVX5128Columns:
+	CMPQ        R11, $0x00
+	JE          bf16RowsAVX5128ColumnsDone
+	VMOVUPS     (R10), Z10
+	VMOVUPS     64(R10), Z11
+	PREFETCHT0  4096(SI)
+	VPSLLD      $0x10, (SI), Z12
+	VPANDD      (SI), Z1, Z13
+	VFMADD231PS Z12, Z10, Z2
+	VFMADD231PS Z13, Z11, Z2
+	PREFETCHT0  4096(SI)(DX*1)
+	VPSLLD      $0x10, (SI)(DX*1), Z12
+	VPANDD      (SI)(DX*1), Z1, Z13
+	VFMADD231PS Z12, Z10, Z3
+	VFMADD231PS Z13, Z11, Z3
+	PREFETCHT0  4096(SI)(DX*2)
+	VPSLLD      $0x10, (SI)(DX*2), Z12
+	VPANDD      (SI)(DX*2), Z1, Z13
+	VFMADD231PS Z12, Z10, Z4
+	VFMADD231PS Z13, Z11, Z4
+	PREFETCHT0  4096(DI)
+	VPSLLD      $0x10, (DI), Z12
+	VPANDD      (DI), Z1, Z13
+	VFMADD231PS Z12, Z10, Z5
+	VFMADD231PS Z13, Z11, Z5
+	PREFETCHT0  4096(R8)
+	VPSLLD      $0x10, (R8), Z12
+	VPANDD      (R8), Z1, Z13
+	VFMADD231PS Z12, Z10, Z6
+	VFMADD231PS Z13, Z11, Z6
+	PREFETCHT0  4096(R8)(DX*1)
+	VPSLLD      $0x10, (R8)(DX*1), Z12
+	VPANDD      (R8)(DX*1), Z1, Z13
+	VFMADD231PS Z12, Z10, Z7
+	VFMADD231PS Z13, Z11, Z7
+	PREFETCHT0  4096(R8)(DX*2)
+	VPSLLD      $0x10, (R8)(DX*2), Z12
+	VPANDD      (R8)(DX*2), Z1, Z13
+	VFMADD231PS Z12, Z10, Z8
+	VFMADD231PS Z13, Z11, Z8
+	PREFETCHT0  4096(R9)
+	VPSLLD      $0x10, (R9), Z12
+	VPANDD      (R9), Z1, Z13
+	VFMADD231PS Z12, Z10, Z9
+	VFMADD231PS Z13, Z11, Z9
+	ADDQ        $0x40, SI
 	ADDQ        $0x40, DI
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
-	ADDQ        $0x80, BX
-	SUBQ        $0x20, SI
-	JMP         bf16Dot4AVX512Loop
+	ADDQ        $0x80, R10
+	SUBQ        $0x20, R11
+	JMP         bf16RowsAVX5128Columns
 
-bf16Dot4AVX512Done:
-	VEXTRACTF32X8 $0x01, Z0, Y4
-	VADDPS        Y4, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X4
-	VADDPS        X4, X0, X0
-	VMOVHLPS      X0, X0, X4
-	VADDPS        X4, X0, X0
-	VMOVSHDUP     X0, X4
-	VADDSS        X4, X0, X0
-	VMOVSS        X0, (AX)
-	VEXTRACTF32X8 $0x01, Z1, Y0
-	VADDPS        Y0, Y1, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPS        X1, X0, X0
-	VMOVHLPS      X0, X0, X1
-	VADDPS        X1, X0, X0
-	VMOVSHDUP     X0, X1
-	VADDSS        X1, X0, X0
-	VMOVSS        X0, 4(AX)
-	VEXTRACTF32X8 $0x01, Z2, Y0
-	VADDPS        Y0, Y2, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPS        X1, X0, X0
-	VMOVHLPS      X0, X0, X1
-	VADDPS        X1, X0, X0
-	VMOVSHDUP     X0, X1
-	VADDSS        X1, X0, X0
-	VMOVSS        X0, 8(AX)
-	VEXTRACTF32X8 $0x01, Z3, Y0
-	VADDPS        Y0, Y3, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPS        X1, X0, X0
-	VMOVHLPS      X0, X0, X1
-	VADDPS        X1, X0, X0
-	VMOVSHDUP     X0, X1
-	VADDSS        X1, X0, X0
-	VMOVSS        X0, 12(AX)
+bf16RowsAVX5128ColumnsDone:
+	VSHUFF32X4 $0x44, Z3, Z2, Z10
+	VSHUFF32X4 $0xee, Z3, Z2, Z11
+	VADDPS     Z11, Z10, Z10
+	VSHUFF32X4 $0x44, Z5, Z4, Z11
+	VSHUFF32X4 $0xee, Z5, Z4, Z12
+	VADDPS     Z12, Z11, Z11
+	VSHUFF32X4 $0x88, Z11, Z10, Z12
+	VSHUFF32X4 $0xdd, Z11, Z10, Z10
+	VADDPS     Z10, Z12, Z12
+	VPERMILPS  $0x0e, Z12, Z10
+	VADDPS     Z10, Z12, Z12
+	VPERMILPS  $0x01, Z12, Z10
+	VADDPS     Z10, Z12, Z12
+	VPERMPS    Z12, Z0, Z10
+	VMOVUPS    X10, (AX)
+	VSHUFF32X4 $0x44, Z7, Z6, Z10
+	VSHUFF32X4 $0xee, Z7, Z6, Z11
+	VADDPS     Z11, Z10, Z10
+	VSHUFF32X4 $0x44, Z9, Z8, Z11
+	VSHUFF32X4 $0xee, Z9, Z8, Z12
+	VADDPS     Z12, Z11, Z11
+	VSHUFF32X4 $0x88, Z11, Z10, Z12
+	VSHUFF32X4 $0xdd, Z11, Z10, Z10
+	VADDPS     Z10, Z12, Z12
+	VPERMILPS  $0x0e, Z12, Z10
+	VADDPS     Z10, Z12, Z12
+	VPERMILPS  $0x01, Z12, Z10
+	VADDPS     Z10, Z12, Z12
+	VPERMPS    Z12, Z0, Z10
+	VMOVUPS    X10, 16(AX)
+	ADDQ       $0x20, AX
+	LEAQ       (CX)(DX*4), CX
+	LEAQ       (CX)(DX*4), CX
+	SUBQ       $0x08, BX
+	JMP        bf16RowsAVX5128Rows
+
+bf16RowsAVX5128RowsDone:
+bf16RowsAVX5124Rows:
+	CMPQ   BX, $0x04
+	JL     bf16RowsAVX5124RowsDone
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	MOVQ   CX, SI
+	LEAQ   (SI)(DX*2), DI
+	ADDQ   DX, DI
+	MOVQ   x+24(FP), R8
+	MOVQ   n+32(FP), R9
+
+bf16RowsAVX5124Columns:
+	CMPQ        R9, $0x00
+	JE          bf16RowsAVX5124ColumnsDone
+	VMOVUPS     (R8), Z2
+	VMOVUPS     64(R8), Z3
+	PREFETCHT0  4096(SI)
+	VPSLLD      $0x10, (SI), Z4
+	VPANDD      (SI), Z1, Z5
+	VFMADD231PS Z4, Z2, Z14
+	VFMADD231PS Z5, Z3, Z14
+	PREFETCHT0  4096(SI)(DX*1)
+	VPSLLD      $0x10, (SI)(DX*1), Z4
+	VPANDD      (SI)(DX*1), Z1, Z5
+	VFMADD231PS Z4, Z2, Z15
+	VFMADD231PS Z5, Z3, Z15
+	PREFETCHT0  4096(SI)(DX*2)
+	VPSLLD      $0x10, (SI)(DX*2), Z4
+	VPANDD      (SI)(DX*2), Z1, Z5
+	VFMADD231PS Z4, Z2, Z16
+	VFMADD231PS Z5, Z3, Z16
+	PREFETCHT0  4096(DI)
+	VPSLLD      $0x10, (DI), Z4
+	VPANDD      (DI), Z1, Z5
+	VFMADD231PS Z4, Z2, Z17
+	VFMADD231PS Z5, Z3, Z17
+	ADDQ        $0x40, SI
+	ADDQ        $0x40, DI
+	ADDQ        $0x80, R8
+	SUBQ        $0x20, R9
+	JMP         bf16RowsAVX5124Columns
+
+bf16RowsAVX5124ColumnsDone:
+	VSHUFF32X4 $0x44, Z15, Z14, Z2
+	VSHUFF32X4 $0xee, Z15, Z14, Z3
+	VADDPS     Z3, Z2, Z2
+	VSHUFF32X4 $0x44, Z17, Z16, Z3
+	VSHUFF32X4 $0xee, Z17, Z16, Z4
+	VADDPS     Z4, Z3, Z3
+	VSHUFF32X4 $0x88, Z3, Z2, Z4
+	VSHUFF32X4 $0xdd, Z3, Z2, Z2
+	VADDPS     Z2, Z4, Z4
+	VPERMILPS  $0x0e, Z4, Z2
+	VADDPS     Z2, Z4, Z4
+	VPERMILPS  $0x01, Z4, Z2
+	VADDPS     Z2, Z4, Z4
+	VPERMPS    Z4, Z0, Z2
+	VMOVUPS    X2, (AX)
+	ADDQ       $0x10, AX
+	LEAQ       (CX)(DX*4), CX
+	SUBQ       $0x04, BX
+	JMP        bf16RowsAVX5124Rows
+
+bf16RowsAVX5124RowsDone:
 	VZEROUPPER
 	RET
 
-// func mx4Dot4AVX512(y *float32, w *byte, wStride int, s *byte, sStride int, x *float32, n int)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
-TEXT ·mx4Dot4AVX512(SB), NOSPLIT, $0-56
+// func bf16WidenAVX512(y *float32, w *byte, n int)
+// Requires: AVX, AVX512F
+TEXT ·bf16WidenAVX512(SB), NOSPLIT, $0-24
+	MOVQ         y+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSS topHalf<>+0(SB), Z0
+
+bf16WidenAVX512Loop:
+	CMPQ    DX, $0x00
+	JE      bf16WidenAVX512LoopDone
+	VPSLLD  $0x10, (CX), Z1
+	VPANDD  (CX), Z0, Z2
+	VMOVUPS Z1, (AX)
+	VMOVUPS Z2, 64(AX)
+	ADDQ    $0x40, CX
+	ADDQ    $0x80, AX
+	SUBQ    $0x20, DX
+	JMP     bf16WidenAVX512Loop
+
+bf16WidenAVX512LoopDone:
+	VZEROUPPER
+	RET
+
+// func bf12RowsAVX512(y *float32, acc *float32, w *byte, stride int, exponents *byte, x *float32, n int, rows int, flags int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·bf12RowsAVX512(SB), NOSPLIT, $0-72
+	VMOVUPS      everyFourth<>+0(SB), Z0
+	MOVQ         y+0(FP), AX
+	MOVQ         w+16(FP), CX
+	MOVQ         stride+24(FP), DX
+	MOVQ         rows+56(FP), BX
+	MOVQ         acc+8(FP), SI
+	MOVQ         exponents+32(FP), DI
+	VBROADCASTSS signMantissa<>+0(SB), Z1
+	VPMOVZXBD    (DI), Z2
+	VPSLLD       $0x17, Z2, Z2
+
+bf12RowsAVX5128Rows:
+	CMPQ    BX, $0x08
+	JL      bf12RowsAVX5128RowsDone
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	TESTQ   $0x00000001, flags+64(FP)
+	JE      bf12RowsAVX5128Start
+	VMOVUPS (SI), Z3
+	VMOVUPS 64(SI), Z4
+	VMOVUPS 128(SI), Z5
+	VMOVUPS 192(SI), Z6
+	VMOVUPS 256(SI), Z7
+	VMOVUPS 320(SI), Z8
+	VMOVUPS 384(SI), Z9
+	VMOVUPS 448(SI), Z10
+
+bf12RowsAVX5128Start:
+	MOVQ CX, DI
+	LEAQ (DI)(DX*2), R8
+	ADDQ DX, R8
+	MOVQ CX, R9
+	LEAQ (CX)(DX*4), R9
+	LEAQ (R9)(DX*2), R10
+	ADDQ DX, R10
+	MOVQ x+40(FP), R11
+	MOVQ n+48(FP), R12
+
+bf12RowsAVX5128Columns:
+	CMPQ        R12, $0x00
+	JE          bf12RowsAVX5128ColumnsDone
+	VMOVUPS     (R11), Z11
+	VMOVUPS     64(R11), Z12
+	PREFETCHT0  4096(DI)
+	VPMOVZXBD   32(DI), Z13
+	VPSRLD      $0x04, Z13, Z14
+	VPMOVSXBD   (DI), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z13, Z13
+	VPTERNLOGD  $0xf8, Z1, Z15, Z13
+	VPMOVSXBD   16(DI), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z14, Z14
+	VPTERNLOGD  $0xf8, Z1, Z15, Z14
+	VFMADD231PS Z13, Z11, Z3
+	VFMADD231PS Z14, Z12, Z3
+	PREFETCHT0  4096(DI)(DX*1)
+	VPMOVZXBD   32(DI)(DX*1), Z13
+	VPSRLD      $0x04, Z13, Z14
+	VPMOVSXBD   (DI)(DX*1), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z13, Z13
+	VPTERNLOGD  $0xf8, Z1, Z15, Z13
+	VPMOVSXBD   16(DI)(DX*1), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z14, Z14
+	VPTERNLOGD  $0xf8, Z1, Z15, Z14
+	VFMADD231PS Z13, Z11, Z4
+	VFMADD231PS Z14, Z12, Z4
+	PREFETCHT0  4096(DI)(DX*2)
+	VPMOVZXBD   32(DI)(DX*2), Z13
+	VPSRLD      $0x04, Z13, Z14
+	VPMOVSXBD   (DI)(DX*2), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z13, Z13
+	VPTERNLOGD  $0xf8, Z1, Z15, Z13
+	VPMOVSXBD   16(DI)(DX*2), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z14, Z14
+	VPTERNLOGD  $0xf8, Z1, Z15, Z14
+	VFMADD231PS Z13, Z11, Z5
+	VFMADD231PS Z14, Z12, Z5
+	PREFETCHT0  4096(R8)
+	VPMOVZXBD   32(R8), Z13
+	VPSRLD      $0x04, Z13, Z14
+	VPMOVSXBD   (R8), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z13, Z13
+	VPTERNLOGD  $0xf8, Z1, Z15, Z13
+	VPMOVSXBD   16(R8), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z14, Z14
+	VPTERNLOGD  $0xf8, Z1, Z15, Z14
+	VFMADD231PS Z13, Z11, Z6
+	VFMADD231PS Z14, Z12, Z6
+	PREFETCHT0  4096(R9)
+	VPMOVZXBD   32(R9), Z13
+	VPSRLD      $0x04, Z13, Z14
+	VPMOVSXBD   (R9), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z13, Z13
+	VPTERNLOGD  $0xf8, Z1, Z15, Z13
+	VPMOVSXBD   16(R9), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z14, Z14
+	VPTERNLOGD  $0xf8, Z1, Z15, Z14
+	VFMADD231PS Z13, Z11, Z7
+	VFMADD231PS Z14, Z12, Z7
+	PREFETCHT0  4096(R9)(DX*1)
+	VPMOVZXBD   32(R9)(DX*1), Z13
+	VPSRLD      $0x04, Z13, Z14
+	VPMOVSXBD   (R9)(DX*1), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z13, Z13
+	VPTERNLOGD  $0xf8, Z1, Z15, Z13
+	VPMOVSXBD   16(R9)(DX*1), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z14, Z14
+	VPTERNLOGD  $0xf8, Z1, Z15, Z14
+	VFMADD231PS Z13, Z11, Z8
+	VFMADD231PS Z14, Z12, Z8
+	PREFETCHT0  4096(R9)(DX*2)
+	VPMOVZXBD   32(R9)(DX*2), Z13
+	VPSRLD      $0x04, Z13, Z14
+	VPMOVSXBD   (R9)(DX*2), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z13, Z13
+	VPTERNLOGD  $0xf8, Z1, Z15, Z13
+	VPMOVSXBD   16(R9)(DX*2), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z14, Z14
+	VPTERNLOGD  $0xf8, Z1, Z15, Z14
+	VFMADD231PS Z13, Z11, Z9
+	VFMADD231PS Z14, Z12, Z9
+	PREFETCHT0  4096(R10)
+	VPMOVZXBD   32(R10), Z13
+	VPSRLD      $0x04, Z13, Z14
+	VPMOVSXBD   (R10), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z13, Z13
+	VPTERNLOGD  $0xf8, Z1, Z15, Z13
+	VPMOVSXBD   16(R10), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VPERMD      Z2, Z14, Z14
+	VPTERNLOGD  $0xf8, Z1, Z15, Z14
+	VFMADD231PS Z13, Z11, Z10
+	VFMADD231PS Z14, Z12, Z10
+	ADDQ        $0x30, DI
+	ADDQ        $0x30, R8
+	ADDQ        $0x30, R9
+	ADDQ        $0x30, R10
+	ADDQ        $0x80, R11
+	SUBQ        $0x20, R12
+	JMP         bf12RowsAVX5128Columns
+
+bf12RowsAVX5128ColumnsDone:
+	TESTQ   $0x00000002, flags+64(FP)
+	JNE     bf12RowsAVX5128Fold
+	VMOVUPS Z3, (SI)
+	VMOVUPS Z4, 64(SI)
+	VMOVUPS Z5, 128(SI)
+	VMOVUPS Z6, 192(SI)
+	VMOVUPS Z7, 256(SI)
+	VMOVUPS Z8, 320(SI)
+	VMOVUPS Z9, 384(SI)
+	VMOVUPS Z10, 448(SI)
+	JMP     bf12RowsAVX512Return
+
+bf12RowsAVX5128Fold:
+	VSHUFF32X4 $0x44, Z4, Z3, Z11
+	VSHUFF32X4 $0xee, Z4, Z3, Z12
+	VADDPS     Z12, Z11, Z11
+	VSHUFF32X4 $0x44, Z6, Z5, Z12
+	VSHUFF32X4 $0xee, Z6, Z5, Z13
+	VADDPS     Z13, Z12, Z12
+	VSHUFF32X4 $0x88, Z12, Z11, Z13
+	VSHUFF32X4 $0xdd, Z12, Z11, Z11
+	VADDPS     Z11, Z13, Z13
+	VPERMILPS  $0x0e, Z13, Z11
+	VADDPS     Z11, Z13, Z13
+	VPERMILPS  $0x01, Z13, Z11
+	VADDPS     Z11, Z13, Z13
+	VPERMPS    Z13, Z0, Z11
+	VMOVUPS    X11, (AX)
+	VSHUFF32X4 $0x44, Z8, Z7, Z11
+	VSHUFF32X4 $0xee, Z8, Z7, Z12
+	VADDPS     Z12, Z11, Z11
+	VSHUFF32X4 $0x44, Z10, Z9, Z12
+	VSHUFF32X4 $0xee, Z10, Z9, Z13
+	VADDPS     Z13, Z12, Z12
+	VSHUFF32X4 $0x88, Z12, Z11, Z13
+	VSHUFF32X4 $0xdd, Z12, Z11, Z11
+	VADDPS     Z11, Z13, Z13
+	VPERMILPS  $0x0e, Z13, Z11
+	VADDPS     Z11, Z13, Z13
+	VPERMILPS  $0x01, Z13, Z11
+	VADDPS     Z11, Z13, Z13
+	VPERMPS    Z13, Z0, Z11
+	VMOVUPS    X11, 16(AX)
+	ADDQ       $0x20, AX
+	LEAQ       (CX)(DX*4), CX
+	LEAQ       (CX)(DX*4), CX
+	SUBQ       $0x08, BX
+	JMP        bf12RowsAVX5128Rows
+
+bf12RowsAVX5128RowsDone:
+bf12RowsAVX5124Rows:
+	CMPQ    BX, $0x04
+	JL      bf12RowsAVX5124RowsDone
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z17, Z17, Z17
+	VPXORD  Z18, Z18, Z18
+	VPXORD  Z19, Z19, Z19
+	TESTQ   $0x00000001, flags+64(FP)
+	JE      bf12RowsAVX5124Start
+	VMOVUPS (SI), Z16
+	VMOVUPS 64(SI), Z17
+	VMOVUPS 128(SI), Z18
+	VMOVUPS 192(SI), Z19
+
+bf12RowsAVX5124Start:
+	MOVQ CX, DI
+	LEAQ (DI)(DX*2), R8
+	ADDQ DX, R8
+	MOVQ x+40(FP), R9
+	MOVQ n+48(FP), R10
+
+bf12RowsAVX5124Columns:
+	CMPQ        R10, $0x00
+	JE          bf12RowsAVX5124ColumnsDone
+	VMOVUPS     (R9), Z3
+	VMOVUPS     64(R9), Z4
+	PREFETCHT0  4096(DI)
+	VPMOVZXBD   32(DI), Z5
+	VPSRLD      $0x04, Z5, Z6
+	VPMOVSXBD   (DI), Z7
+	VPSLLD      $0x10, Z7, Z7
+	VPERMD      Z2, Z5, Z5
+	VPTERNLOGD  $0xf8, Z1, Z7, Z5
+	VPMOVSXBD   16(DI), Z7
+	VPSLLD      $0x10, Z7, Z7
+	VPERMD      Z2, Z6, Z6
+	VPTERNLOGD  $0xf8, Z1, Z7, Z6
+	VFMADD231PS Z5, Z3, Z16
+	VFMADD231PS Z6, Z4, Z16
+	PREFETCHT0  4096(DI)(DX*1)
+	VPMOVZXBD   32(DI)(DX*1), Z5
+	VPSRLD      $0x04, Z5, Z6
+	VPMOVSXBD   (DI)(DX*1), Z7
+	VPSLLD      $0x10, Z7, Z7
+	VPERMD      Z2, Z5, Z5
+	VPTERNLOGD  $0xf8, Z1, Z7, Z5
+	VPMOVSXBD   16(DI)(DX*1), Z7
+	VPSLLD      $0x10, Z7, Z7
+	VPERMD      Z2, Z6, Z6
+	VPTERNLOGD  $0xf8, Z1, Z7, Z6
+	VFMADD231PS Z5, Z3, Z17
+	VFMADD231PS Z6, Z4, Z17
+	PREFETCHT0  4096(DI)(DX*2)
+	VPMOVZXBD   32(DI)(DX*2), Z5
+	VPSRLD      $0x04, Z5, Z6
+	VPMOVSXBD   (DI)(DX*2), Z7
+	VPSLLD      $0x10, Z7, Z7
+	VPERMD      Z2, Z5, Z5
+	VPTERNLOGD  $0xf8, Z1, Z7, Z5
+	VPMOVSXBD   16(DI)(DX*2), Z7
+	VPSLLD      $0x10, Z7, Z7
+	VPERMD      Z2, Z6, Z6
+	VPTERNLOGD  $0xf8, Z1, Z7, Z6
+	VFMADD231PS Z5, Z3, Z18
+	VFMADD231PS Z6, Z4, Z18
+	PREFETCHT0  4096(R8)
+	VPMOVZXBD   32(R8), Z5
+	VPSRLD      $0x04, Z5, Z6
+	VPMOVSXBD   (R8), Z7
+	VPSLLD      $0x10, Z7, Z7
+	VPERMD      Z2, Z5, Z5
+	VPTERNLOGD  $0xf8, Z1, Z7, Z5
+	VPMOVSXBD   16(R8), Z7
+	VPSLLD      $0x10, Z7, Z7
+	VPERMD      Z2, Z6, Z6
+	VPTERNLOGD  $0xf8, Z1, Z7, Z6
+	VFMADD231PS Z5, Z3, Z19
+	VFMADD231PS Z6, Z4, Z19
+	ADDQ        $0x30, DI
+	ADDQ        $0x30, R8
+	ADDQ        $0x80, R9
+	SUBQ        $0x20, R10
+	JMP         bf12RowsAVX5124Columns
+
+bf12RowsAVX5124ColumnsDone:
+	TESTQ   $0x00000002, flags+64(FP)
+	JNE     bf12RowsAVX5124Fold
+	VMOVUPS Z16, (SI)
+	VMOVUPS Z17, 64(SI)
+	VMOVUPS Z18, 128(SI)
+	VMOVUPS Z19, 192(SI)
+	JMP     bf12RowsAVX512Return
+
+bf12RowsAVX5124Fold:
+	VSHUFF32X4 $0x44, Z17, Z16, Z3
+	VSHUFF32X4 $0xee, Z17, Z16, Z4
+	VADDPS     Z4, Z3, Z3
+	VSHUFF32X4 $0x44, Z19, Z18, Z4
+	VSHUFF32X4 $0xee, Z19, Z18, Z5
+	VADDPS     Z5, Z4, Z4
+	VSHUFF32X4 $0x88, Z4, Z3, Z5
+	VSHUFF32X4 $0xdd, Z4, Z3, Z3
+	VADDPS     Z3, Z5, Z5
+	VPERMILPS  $0x0e, Z5, Z3
+	VADDPS     Z3, Z5, Z5
+	VPERMILPS  $0x01, Z5, Z3
+	VADDPS     Z3, Z5, Z5
+	VPERMPS    Z5, Z0, Z3
+	VMOVUPS    X3, (AX)
+	ADDQ       $0x10, AX
+	LEAQ       (CX)(DX*4), CX
+	SUBQ       $0x04, BX
+	JMP        bf12RowsAVX5124Rows
+
+bf12RowsAVX5124RowsDone:
+bf12RowsAVX512Return:
+	VZEROUPPER
+	RET
+
+// func bf12WidenAVX512(y *float32, w *byte, s *byte, n int)
+// Requires: AVX, AVX512F
+TEXT ·bf12WidenAVX512(SB), NOSPLIT, $0-32
+	MOVQ         y+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         n+24(FP), DX
+	MOVQ         s+16(FP), BX
+	VBROADCASTSS signMantissa<>+0(SB), Z0
+	VPMOVZXBD    (BX), Z1
+	VPSLLD       $0x17, Z1, Z1
+
+bf12WidenAVX512Loop:
+	CMPQ       DX, $0x00
+	JE         bf12WidenAVX512LoopDone
+	VPMOVZXBD  32(CX), Z2
+	VPSRLD     $0x04, Z2, Z3
+	VPMOVSXBD  (CX), Z4
+	VPSLLD     $0x10, Z4, Z4
+	VPERMD     Z1, Z2, Z2
+	VPTERNLOGD $0xf8, Z0, Z4, Z2
+	VPMOVSXBD  16(CX), Z4
+	VPSLLD     $0x10, Z4, Z4
+	VPERMD     Z1, Z3, Z3
+	VPTERNLOGD $0xf8, Z0, Z4, Z3
+	VMOVUPS    Z2, (AX)
+	VMOVUPS    Z3, 64(AX)
+	ADDQ       $0x30, CX
+	ADDQ       $0x80, AX
+	SUBQ       $0x20, DX
+	JMP        bf12WidenAVX512Loop
+
+bf12WidenAVX512LoopDone:
+	VZEROUPPER
+	RET
+
+// func mx4RowsAVX512(y *float32, w *byte, stride int, s *byte, scaleStride int, x *float32, n int, rows int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·mx4RowsAVX512(SB), NOSPLIT, $8-64
+	VMOVUPS everyFourth<>+0(SB), Z0
 	MOVQ    y+0(FP), AX
 	MOVQ    w+8(FP), CX
-	MOVQ    wStride+16(FP), DX
-	MOVQ    x+40(FP), BX
-	MOVQ    n+48(FP), SI
-	VPXORD  Z0, Z0, Z0
-	MOVQ    CX, DI
-	ADDQ    DX, DI
-	VPXORD  Z1, Z1, Z1
-	MOVQ    DI, R8
-	ADDQ    DX, R8
-	VPXORD  Z2, Z2, Z2
-	MOVQ    R8, R9
-	ADDQ    DX, R9
-	VPXORD  Z3, Z3, Z3
-	MOVQ    s+24(FP), DX
-	MOVQ    sStride+32(FP), R10
-	LEAQ    (DX)(R10*2), R11
-	ADDQ    R10, R11
-	VMOVDQU e2m1High<>+0(SB), X4
-	VMOVDQU e2m1Low<>+0(SB), X5
-	VMOVDQU nibbles<>+0(SB), X6
+	MOVQ    stride+16(FP), DX
+	MOVQ    rows+56(FP), BX
+	MOVQ    s+24(FP), SI
+	MOVQ    scaleStride+32(FP), DI
+	VMOVUPS e2m1<>+0(SB), Z1
 
-mx4Dot4AVX512Loop:
-	CMPQ         SI, $0x00
-	JE           mx4Dot4AVX512Done
-	VMOVDQU      (CX), X7
-	VPSRLW       $0x04, X7, X8
-	VPAND        X6, X8, X8
-	VPAND        X6, X7, X7
-	VPUNPCKLBW   X8, X7, X9
-	VPUNPCKHBW   X8, X7, X7
-	MOVBLZX      (DX), R12
-	LEAL         -1(R12), R13
-	SHRL         $0x1f, R13
-	LEAL         1(R12), R14
-	SHRL         $0x08, R14
-	ORL          R14, R13
-	SHLL         $0x16, R13
-	SHLL         $0x17, R12
-	ORL          R13, R12
-	VMOVD        R12, X8
-	VBROADCASTSS X8, Z8
-	VPSHUFB      X9, X4, X10
-	VPSHUFB      X9, X5, X9
-	VPUNPCKLBW   X10, X9, X11
-	VPUNPCKHBW   X10, X9, X9
-	VINSERTI32X4 $0x01, X9, Y11, Y11
-	VPMOVZXWD    Y11, Z9
-	VPSLLD       $0x10, Z9, Z9
-	VMULPS       Z8, Z9, Z9
-	VFMADD231PS  (BX), Z9, Z0
-	VPSHUFB      X7, X4, X9
-	VPSHUFB      X7, X5, X10
-	VPUNPCKLBW   X9, X10, X7
-	VPUNPCKHBW   X9, X10, X9
-	VINSERTI32X4 $0x01, X9, Y7, Y7
-	VPMOVZXWD    Y7, Z9
-	VPSLLD       $0x10, Z9, Z9
-	VMULPS       Z8, Z9, Z9
-	VFMADD231PS  64(BX), Z9, Z0
-	ADDQ         $0x10, CX
-	VMOVDQU      (DI), X7
-	VPSRLW       $0x04, X7, X8
-	VPAND        X6, X8, X8
-	VPAND        X6, X7, X7
-	VPUNPCKLBW   X8, X7, X10
-	VPUNPCKHBW   X8, X7, X7
-	MOVBLZX      (DX)(R10*1), R12
-	LEAL         -1(R12), R13
-	SHRL         $0x1f, R13
-	LEAL         1(R12), R14
-	SHRL         $0x08, R14
-	ORL          R14, R13
-	SHLL         $0x16, R13
-	SHLL         $0x17, R12
-	ORL          R13, R12
-	VMOVD        R12, X8
-	VBROADCASTSS X8, Z8
-	VPSHUFB      X10, X4, X9
-	VPSHUFB      X10, X5, X11
-	VPUNPCKLBW   X9, X11, X10
-	VPUNPCKHBW   X9, X11, X9
-	VINSERTI32X4 $0x01, X9, Y10, Y10
-	VPMOVZXWD    Y10, Z9
-	VPSLLD       $0x10, Z9, Z9
-	VMULPS       Z8, Z9, Z9
-	VFMADD231PS  (BX), Z9, Z1
-	VPSHUFB      X7, X4, X9
-	VPSHUFB      X7, X5, X7
-	VPUNPCKLBW   X9, X7, X12
-	VPUNPCKHBW   X9, X7, X7
-	VINSERTI32X4 $0x01, X7, Y12, Y12
-	VPMOVZXWD    Y12, Z9
-	VPSLLD       $0x10, Z9, Z9
-	VMULPS       Z8, Z9, Z9
-	VFMADD231PS  64(BX), Z9, Z1
-	ADDQ         $0x10, DI
-	VMOVDQU      (R8), X7
-	VPSRLW       $0x04, X7, X8
-	VPAND        X6, X8, X8
-	VPAND        X6, X7, X7
-	VPUNPCKLBW   X8, X7, X10
-	VPUNPCKHBW   X8, X7, X7
-	MOVBLZX      (DX)(R10*2), R12
-	LEAL         -1(R12), R13
-	SHRL         $0x1f, R13
-	LEAL         1(R12), R14
-	SHRL         $0x08, R14
-	ORL          R14, R13
-	SHLL         $0x16, R13
-	SHLL         $0x17, R12
-	ORL          R13, R12
-	VMOVD        R12, X8
-	VBROADCASTSS X8, Z8
-	VPSHUFB      X10, X4, X9
-	VPSHUFB      X10, X5, X10
-	VPUNPCKLBW   X9, X10, X13
-	VPUNPCKHBW   X9, X10, X9
-	VINSERTI32X4 $0x01, X9, Y13, Y13
-	VPMOVZXWD    Y13, Z9
-	VPSLLD       $0x10, Z9, Z9
-	VMULPS       Z8, Z9, Z9
-	VFMADD231PS  (BX), Z9, Z2
-	VPSHUFB      X7, X4, X9
-	VPSHUFB      X7, X5, X7
-	VPUNPCKLBW   X9, X7, X14
-	VPUNPCKHBW   X9, X7, X7
-	VINSERTI32X4 $0x01, X7, Y14, Y14
-	VPMOVZXWD    Y14, Z9
-	VPSLLD       $0x10, Z9, Z9
-	VMULPS       Z8, Z9, Z9
-	VFMADD231PS  64(BX), Z9, Z2
+mx4RowsAVX5124Rows:
+	CMPQ   BX, $0x04
+	JL     mx4RowsAVX5124RowsDone
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	MOVQ   CX, R8
+	LEAQ   (R8)(DX*2), R9
+	ADDQ   DX, R9
+	MOVQ   SI, R10
+	LEAQ   (R10)(DI*2), R11
+	ADDQ   DI, R11
+	MOVQ   x+40(FP), R12
+	MOVQ   n+48(FP), R13
+
+mx4RowsAVX5124Columns:
+	CMPQ         R13, $0x00
+	JE           mx4RowsAVX5124ColumnsDone
+	PREFETCHT0   1024(R8)
+	MOVBLZX      (R10), R14
+	LEAL         -1(R14), R15
+	SHRL         $0x1f, R15
+	LEAL         1(R14), BP
+	SHRL         $0x08, BP
+	ORL          BP, R15
+	SHLL         $0x16, R15
+	SHLL         $0x17, R14
+	ORL          R15, R14
+	VMOVD        R14, X6
+	VBROADCASTSS X6, Z6
+	VMULPS       Z1, Z6, Z6
+	VPMOVZXBD    (R8), Z7
+	VPSRLD       $0x04, Z7, Z8
+	VPERMPS      Z6, Z7, Z7
+	VPERMPS      Z6, Z8, Z6
+	VFMADD231PS  (R12), Z7, Z2
+	VFMADD231PS  64(R12), Z6, Z2
+	PREFETCHT0   1024(R8)(DX*1)
+	MOVBLZX      (R10)(DI*1), R14
+	LEAL         -1(R14), R15
+	SHRL         $0x1f, R15
+	LEAL         1(R14), BP
+	SHRL         $0x08, BP
+	ORL          BP, R15
+	SHLL         $0x16, R15
+	SHLL         $0x17, R14
+	ORL          R15, R14
+	VMOVD        R14, X6
+	VBROADCASTSS X6, Z6
+	VMULPS       Z1, Z6, Z6
+	VPMOVZXBD    (R8)(DX*1), Z7
+	VPSRLD       $0x04, Z7, Z8
+	VPERMPS      Z6, Z7, Z7
+	VPERMPS      Z6, Z8, Z6
+	VFMADD231PS  (R12), Z7, Z3
+	VFMADD231PS  64(R12), Z6, Z3
+	PREFETCHT0   1024(R8)(DX*2)
+	MOVBLZX      (R10)(DI*2), R14
+	LEAL         -1(R14), R15
+	SHRL         $0x1f, R15
+	LEAL         1(R14), BP
+	SHRL         $0x08, BP
+	ORL          BP, R15
+	SHLL         $0x16, R15
+	SHLL         $0x17, R14
+	ORL          R15, R14
+	VMOVD        R14, X6
+	VBROADCASTSS X6, Z6
+	VMULPS       Z1, Z6, Z6
+	VPMOVZXBD    (R8)(DX*2), Z7
+	VPSRLD       $0x04, Z7, Z8
+	VPERMPS      Z6, Z7, Z7
+	VPERMPS      Z6, Z8, Z6
+	VFMADD231PS  (R12), Z7, Z4
+	VFMADD231PS  64(R12), Z6, Z4
+	PREFETCHT0   1024(R9)
+	MOVBLZX      (R11), R14
+	LEAL         -1(R14), R15
+	SHRL         $0x1f, R15
+	LEAL         1(R14), BP
+	SHRL         $0x08, BP
+	ORL          BP, R15
+	SHLL         $0x16, R15
+	SHLL         $0x17, R14
+	ORL          R15, R14
+	VMOVD        R14, X6
+	VBROADCASTSS X6, Z6
+	VMULPS       Z1, Z6, Z6
+	VPMOVZXBD    (R9), Z7
+	VPSRLD       $0x04, Z7, Z8
+	VPERMPS      Z6, Z7, Z7
+	VPERMPS      Z6, Z8, Z6
+	VFMADD231PS  (R12), Z7, Z5
+	VFMADD231PS  64(R12), Z6, Z5
 	ADDQ         $0x10, R8
-	VMOVDQU      (R9), X7
-	VPSRLW       $0x04, X7, X8
-	VPAND        X6, X8, X8
-	VPAND        X6, X7, X7
-	VPUNPCKLBW   X8, X7, X10
-	VPUNPCKHBW   X8, X7, X7
-	MOVBLZX      (R11), R12
-	LEAL         -1(R12), R13
-	SHRL         $0x1f, R13
-	LEAL         1(R12), R14
-	SHRL         $0x08, R14
-	ORL          R14, R13
-	SHLL         $0x16, R13
-	SHLL         $0x17, R12
-	ORL          R13, R12
-	VMOVD        R12, X8
-	VBROADCASTSS X8, Z8
-	VPSHUFB      X10, X4, X9
-	VPSHUFB      X10, X5, X10
-	VPUNPCKLBW   X9, X10, X15
-	VPUNPCKHBW   X9, X10, X9
-	VINSERTI32X4 $0x01, X9, Y15, Y15
-	VPMOVZXWD    Y15, Z9
-	VPSLLD       $0x10, Z9, Z9
-	VMULPS       Z8, Z9, Z9
-	VFMADD231PS  (BX), Z9, Z3
-	VPSHUFB      X7, X4, X9
-	VPSHUFB      X7, X5, X7
-	VPUNPCKLBW   X9, X7, X16
-	VPUNPCKHBW   X9, X7, X7
-	VINSERTI32X4 $0x01, X7, Y16, Y16
-	VPMOVZXWD    Y16, Z9
-	VPSLLD       $0x10, Z9, Z9
-	VMULPS       Z8, Z9, Z9
-	VFMADD231PS  64(BX), Z9, Z3
 	ADDQ         $0x10, R9
-	INCQ         DX
-	INCQ         R11
-	ADDQ         $0x80, BX
-	SUBQ         $0x20, SI
-	JMP          mx4Dot4AVX512Loop
+	ADDQ         $0x01, R10
+	ADDQ         $0x01, R11
+	ADDQ         $0x80, R12
+	SUBQ         $0x20, R13
+	JMP          mx4RowsAVX5124Columns
 
-mx4Dot4AVX512Done:
-	VEXTRACTF32X8 $0x01, Z0, Y4
-	VADDPS        Y4, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X4
-	VADDPS        X4, X0, X0
-	VMOVHLPS      X0, X0, X4
-	VADDPS        X4, X0, X0
-	VMOVSHDUP     X0, X4
-	VADDSS        X4, X0, X0
-	VMOVSS        X0, (AX)
-	VEXTRACTF32X8 $0x01, Z1, Y0
-	VADDPS        Y0, Y1, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPS        X1, X0, X0
-	VMOVHLPS      X0, X0, X1
-	VADDPS        X1, X0, X0
-	VMOVSHDUP     X0, X1
-	VADDSS        X1, X0, X0
-	VMOVSS        X0, 4(AX)
-	VEXTRACTF32X8 $0x01, Z2, Y0
-	VADDPS        Y0, Y2, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPS        X1, X0, X0
-	VMOVHLPS      X0, X0, X1
-	VADDPS        X1, X0, X0
-	VMOVSHDUP     X0, X1
-	VADDSS        X1, X0, X0
-	VMOVSS        X0, 8(AX)
-	VEXTRACTF32X8 $0x01, Z3, Y0
-	VADDPS        Y0, Y3, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPS        X1, X0, X0
-	VMOVHLPS      X0, X0, X1
-	VADDPS        X1, X0, X0
-	VMOVSHDUP     X0, X1
-	VADDSS        X1, X0, X0
-	VMOVSS        X0, 12(AX)
+mx4RowsAVX5124ColumnsDone:
+	VSHUFF32X4 $0x44, Z3, Z2, Z6
+	VSHUFF32X4 $0xee, Z3, Z2, Z7
+	VADDPS     Z7, Z6, Z6
+	VSHUFF32X4 $0x44, Z5, Z4, Z7
+	VSHUFF32X4 $0xee, Z5, Z4, Z8
+	VADDPS     Z8, Z7, Z7
+	VSHUFF32X4 $0x88, Z7, Z6, Z8
+	VSHUFF32X4 $0xdd, Z7, Z6, Z6
+	VADDPS     Z6, Z8, Z8
+	VPERMILPS  $0x0e, Z8, Z6
+	VADDPS     Z6, Z8, Z8
+	VPERMILPS  $0x01, Z8, Z6
+	VADDPS     Z6, Z8, Z8
+	VPERMPS    Z8, Z0, Z6
+	VMOVUPS    X6, (AX)
+	ADDQ       $0x10, AX
+	LEAQ       (CX)(DX*4), CX
+	LEAQ       (SI)(DI*4), SI
+	SUBQ       $0x04, BX
+	JMP        mx4RowsAVX5124Rows
+
+mx4RowsAVX5124RowsDone:
 	VZEROUPPER
 	RET
 
-// func f32Dot1x4AVX512(y *float32, yStride int, w *float32, x *float32, xStride int, n int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·f32Dot1x4AVX512(SB), NOSPLIT, $0-48
-	MOVQ   y+0(FP), AX
-	MOVQ   yStride+8(FP), CX
-	MOVQ   w+16(FP), DX
-	MOVQ   x+24(FP), BX
-	MOVQ   xStride+32(FP), SI
-	MOVQ   n+40(FP), DI
-	VPXORD Z0, Z0, Z0
-	MOVQ   BX, R8
-	ADDQ   SI, R8
-	VPXORD Z1, Z1, Z1
-	MOVQ   R8, R9
-	ADDQ   SI, R9
-	VPXORD Z2, Z2, Z2
-	MOVQ   R9, R10
-	ADDQ   SI, R10
-	VPXORD Z3, Z3, Z3
+// func mx4WidenAVX512(y *float32, w *byte, s *byte, n int)
+// Requires: AVX, AVX512F
+TEXT ·mx4WidenAVX512(SB), NOSPLIT, $0-32
+	MOVQ    y+0(FP), AX
+	MOVQ    w+8(FP), CX
+	MOVQ    n+24(FP), DX
+	MOVQ    s+16(FP), BX
+	VMOVUPS e2m1<>+0(SB), Z0
 
-f32Dot1x4AVX512Loop:
-	CMPQ        DI, $0x00
-	JE          f32Dot1x4AVX512Done
-	VMOVUPS     (DX), Z4
-	VFMADD231PS (BX), Z4, Z0
-	VFMADD231PS (R8), Z4, Z1
-	VFMADD231PS (R9), Z4, Z2
-	VFMADD231PS (R10), Z4, Z3
-	ADDQ        $0x40, DX
+mx4WidenAVX512Loop:
+	CMPQ         DX, $0x00
+	JE           mx4WidenAVX512LoopDone
+	MOVBLZX      (BX), SI
+	LEAL         -1(SI), DI
+	SHRL         $0x1f, DI
+	LEAL         1(SI), R8
+	SHRL         $0x08, R8
+	ORL          R8, DI
+	SHLL         $0x16, DI
+	SHLL         $0x17, SI
+	ORL          DI, SI
+	VMOVD        SI, X1
+	VBROADCASTSS X1, Z1
+	VMULPS       Z0, Z1, Z1
+	VPMOVZXBD    (CX), Z2
+	VPSRLD       $0x04, Z2, Z3
+	VPERMPS      Z1, Z2, Z2
+	VPERMPS      Z1, Z3, Z1
+	VMOVUPS      Z2, (AX)
+	VMOVUPS      Z1, 64(AX)
+	ADDQ         $0x10, CX
+	INCQ         BX
+	ADDQ         $0x80, AX
+	SUBQ         $0x20, DX
+	JMP          mx4WidenAVX512Loop
+
+mx4WidenAVX512LoopDone:
+	VZEROUPPER
+	RET
+
+// func bf16BlockAVX512(acc *float32, w *byte, x *float32)
+// Requires: AVX, AVX512F
+TEXT ·bf16BlockAVX512(SB), NOSPLIT, $0-24
+	MOVQ         acc+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         x+16(FP), DX
+	VBROADCASTSS topHalf<>+0(SB), Z0
+	VPSLLD       $0x10, (CX), Z1
+	VPANDD       (CX), Z0, Z0
+	VMOVUPS      (AX), Z2
+	VFMADD231PS  (DX), Z1, Z2
+	VFMADD231PS  64(DX), Z0, Z2
+	VMOVUPS      Z2, (AX)
+	VZEROUPPER
+	RET
+
+// func unzipAVX512(y *float32, x *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·unzipAVX512(SB), NOSPLIT, $0-24
+	MOVQ    y+0(FP), AX
+	MOVQ    x+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVUPS evenDwords<>+0(SB), Z0
+	VMOVUPS oddDwords<>+0(SB), Z1
+
+unzipAVX512Loop:
+	CMPQ      DX, $0x00
+	JE        unzipAVX512LoopDone
+	VMOVUPS   (CX), Z2
+	VMOVUPS   64(CX), Z3
+	VMOVAPS   Z0, Z4
+	VMOVAPS   Z1, Z5
+	VPERMI2PS Z3, Z2, Z4
+	VPERMI2PS Z3, Z2, Z5
+	VMOVUPS   Z4, (AX)
+	VMOVUPS   Z5, 64(AX)
+	ADDQ      $0x80, CX
+	ADDQ      $0x80, AX
+	SUBQ      $0x20, DX
+	JMP       unzipAVX512Loop
+
+unzipAVX512LoopDone:
+	VZEROUPPER
+	RET
+
+// func tile1AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+// Requires: AVX, AVX512F
+TEXT ·tile1AVX512(SB), NOSPLIT, $0-80
+	VMOVUPS everyFourth<>+0(SB), Z0
+	MOVQ    y+0(FP), AX
+	MOVQ    yStride+8(FP), CX
+	MOVQ    acc+16(FP), CX
+	MOVQ    wStride+32(FP), DX
+	MOVQ    xStride+48(FP), BX
+
+tile1AVX512Groups:
+	CMPQ   groups+64(FP), $0x00
+	JE     tile1AVX512GroupsDone
+	TESTQ  $0x00000001, flags+72(FP)
+	JNE    tile1AVX5120Continue
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	JMP    tile1AVX5120Start
+
+tile1AVX5120Continue:
+	VMOVUPS (CX), Z1
+	VMOVUPS 64(CX), Z2
+	VMOVUPS 128(CX), Z3
+	VMOVUPS 192(CX), Z4
+
+tile1AVX5120Start:
+	MOVQ w+24(FP), BX
+	LEAQ (BX)(DX*2), SI
+	ADDQ DX, SI
+	MOVQ x+40(FP), DI
+	MOVQ n+56(FP), R8
+
+tile1AVX5120Columns:
+	CMPQ        R8, $0x00
+	JE          tile1AVX5120ColumnsDone
+	VMOVUPS     (BX), Z5
+	VMOVUPS     (BX)(DX*1), Z6
+	VMOVUPS     (BX)(DX*2), Z7
+	VMOVUPS     (SI), Z8
+	VMOVUPS     (DI), Z9
+	VFMADD231PS Z5, Z9, Z1
+	VFMADD231PS Z6, Z9, Z2
+	VFMADD231PS Z7, Z9, Z3
+	VFMADD231PS Z8, Z9, Z4
 	ADDQ        $0x40, BX
+	ADDQ        $0x40, SI
+	ADDQ        $0x40, DI
+	SUBQ        $0x10, R8
+	JMP         tile1AVX5120Columns
+
+tile1AVX5120ColumnsDone:
+	TESTQ   $0x00000002, flags+72(FP)
+	JNE     tile1AVX512Fold
+	VMOVUPS Z1, (CX)
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS Z3, 128(CX)
+	VMOVUPS Z4, 192(CX)
+	JMP     tile1AVX512Next
+
+tile1AVX512Fold:
+	MOVQ       AX, BX
+	VSHUFF32X4 $0x44, Z2, Z1, Z5
+	VSHUFF32X4 $0xee, Z2, Z1, Z6
+	VADDPS     Z6, Z5, Z5
+	VSHUFF32X4 $0x44, Z4, Z3, Z6
+	VSHUFF32X4 $0xee, Z4, Z3, Z7
+	VADDPS     Z7, Z6, Z6
+	VSHUFF32X4 $0x88, Z6, Z5, Z7
+	VSHUFF32X4 $0xdd, Z6, Z5, Z5
+	VADDPS     Z5, Z7, Z7
+	VPERMILPS  $0x0e, Z7, Z5
+	VADDPS     Z5, Z7, Z7
+	VPERMILPS  $0x01, Z7, Z5
+	VADDPS     Z5, Z7, Z7
+	VPERMPS    Z7, Z0, Z5
+	VMOVUPS    X5, (BX)
+
+tile1AVX512Next:
+	MOVQ w+24(FP), BX
+	LEAQ (BX)(DX*4), BX
+	MOVQ BX, w+24(FP)
+	ADDQ $0x10, AX
+	CMPQ flags+72(FP), $0x02
+	JE   tile1AVX512Same
+	ADDQ $0x00000100, CX
+
+tile1AVX512Same:
+	DECQ groups+64(FP)
+	JMP  tile1AVX512Groups
+
+tile1AVX512GroupsDone:
+	VZEROUPPER
+	RET
+
+// func mix1AVX512(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
+// Requires: AVX, AVX512F
+TEXT ·mix1AVX512(SB), NOSPLIT, $0-64
+	MOVQ y+0(FP), AX
+	MOVQ yStride+8(FP), CX
+	MOVQ pStride+24(FP), CX
+	MOVQ c+32(FP), CX
+	MOVQ cStride+40(FP), DX
+
+mix1AVX51264Width:
+	CMPQ    width+56(FP), $0x40
+	JL      mix1AVX51264WidthDone
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	MOVQ    p+16(FP), BX
+	MOVQ    CX, SI
+	MOVQ    n+48(FP), DI
+
+mix1AVX51264Rows:
+	CMPQ         DI, $0x00
+	JE           mix1AVX51264RowsDone
+	VMOVUPS      (SI), Z4
+	VMOVUPS      64(SI), Z5
+	VMOVUPS      128(SI), Z6
+	VMOVUPS      192(SI), Z7
+	VBROADCASTSS (BX), Z8
+	VFMADD231PS  Z4, Z8, Z0
+	VFMADD231PS  Z5, Z8, Z1
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	ADDQ         $0x04, BX
+	ADDQ         DX, SI
+	DECQ         DI
+	JMP          mix1AVX51264Rows
+
+mix1AVX51264RowsDone:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	ADDQ    $0x00000100, AX
+	ADDQ    $0x00000100, CX
+	SUBQ    $0x40, width+56(FP)
+	JMP     mix1AVX51264Width
+
+mix1AVX51264WidthDone:
+mix1AVX51216Width:
+	CMPQ    width+56(FP), $0x10
+	JL      mix1AVX51216WidthDone
+	VMOVUPS (AX), Z0
+	MOVQ    p+16(FP), BX
+	MOVQ    CX, SI
+	MOVQ    n+48(FP), DI
+
+mix1AVX51216Rows:
+	CMPQ         DI, $0x00
+	JE           mix1AVX51216RowsDone
+	VMOVUPS      (SI), Z1
+	VBROADCASTSS (BX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         $0x04, BX
+	ADDQ         DX, SI
+	DECQ         DI
+	JMP          mix1AVX51216Rows
+
+mix1AVX51216RowsDone:
+	VMOVUPS Z0, (AX)
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, CX
+	SUBQ    $0x10, width+56(FP)
+	JMP     mix1AVX51216Width
+
+mix1AVX51216WidthDone:
+	VZEROUPPER
+	RET
+
+// func tile2AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+// Requires: AVX, AVX512F
+TEXT ·tile2AVX512(SB), NOSPLIT, $0-80
+	VMOVUPS everyFourth<>+0(SB), Z0
+	MOVQ    y+0(FP), AX
+	MOVQ    yStride+8(FP), CX
+	MOVQ    acc+16(FP), DX
+	MOVQ    wStride+32(FP), BX
+	MOVQ    xStride+48(FP), SI
+
+tile2AVX512Groups:
+	CMPQ   groups+64(FP), $0x00
+	JE     tile2AVX512GroupsDone
+	TESTQ  $0x00000001, flags+72(FP)
+	JNE    tile2AVX5120Continue
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	JMP    tile2AVX5120Start
+
+tile2AVX5120Continue:
+	VMOVUPS (DX), Z1
+	VMOVUPS 64(DX), Z2
+	VMOVUPS 128(DX), Z3
+	VMOVUPS 192(DX), Z4
+	VMOVUPS 256(DX), Z5
+	VMOVUPS 320(DX), Z6
+	VMOVUPS 384(DX), Z7
+	VMOVUPS 448(DX), Z8
+
+tile2AVX5120Start:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ x+40(FP), R9
+	MOVQ n+56(FP), R10
+
+tile2AVX5120Columns:
+	CMPQ        R10, $0x00
+	JE          tile2AVX5120ColumnsDone
+	VMOVUPS     (DI), Z9
+	VMOVUPS     (DI)(BX*1), Z10
+	VMOVUPS     (DI)(BX*2), Z11
+	VMOVUPS     (R8), Z12
+	VMOVUPS     (R9), Z13
+	VFMADD231PS Z9, Z13, Z1
+	VFMADD231PS Z10, Z13, Z2
+	VFMADD231PS Z11, Z13, Z3
+	VFMADD231PS Z12, Z13, Z4
+	VMOVUPS     (R9)(SI*1), Z13
+	VFMADD231PS Z9, Z13, Z5
+	VFMADD231PS Z10, Z13, Z6
+	VFMADD231PS Z11, Z13, Z7
+	VFMADD231PS Z12, Z13, Z8
+	ADDQ        $0x40, DI
+	ADDQ        $0x40, R8
+	ADDQ        $0x40, R9
+	SUBQ        $0x10, R10
+	JMP         tile2AVX5120Columns
+
+tile2AVX5120ColumnsDone:
+	TESTQ   $0x00000002, flags+72(FP)
+	JNE     tile2AVX512Fold
+	VMOVUPS Z1, (DX)
+	VMOVUPS Z2, 64(DX)
+	VMOVUPS Z3, 128(DX)
+	VMOVUPS Z4, 192(DX)
+	VMOVUPS Z5, 256(DX)
+	VMOVUPS Z6, 320(DX)
+	VMOVUPS Z7, 384(DX)
+	VMOVUPS Z8, 448(DX)
+	JMP     tile2AVX512Next
+
+tile2AVX512Fold:
+	MOVQ       AX, DI
+	VSHUFF32X4 $0x44, Z2, Z1, Z9
+	VSHUFF32X4 $0xee, Z2, Z1, Z10
+	VADDPS     Z10, Z9, Z9
+	VSHUFF32X4 $0x44, Z4, Z3, Z10
+	VSHUFF32X4 $0xee, Z4, Z3, Z11
+	VADDPS     Z11, Z10, Z10
+	VSHUFF32X4 $0x88, Z10, Z9, Z11
+	VSHUFF32X4 $0xdd, Z10, Z9, Z9
+	VADDPS     Z9, Z11, Z11
+	VPERMILPS  $0x0e, Z11, Z9
+	VADDPS     Z9, Z11, Z11
+	VPERMILPS  $0x01, Z11, Z9
+	VADDPS     Z9, Z11, Z11
+	VPERMPS    Z11, Z0, Z9
+	VMOVUPS    X9, (DI)
+	ADDQ       CX, DI
+	VSHUFF32X4 $0x44, Z6, Z5, Z9
+	VSHUFF32X4 $0xee, Z6, Z5, Z10
+	VADDPS     Z10, Z9, Z9
+	VSHUFF32X4 $0x44, Z8, Z7, Z10
+	VSHUFF32X4 $0xee, Z8, Z7, Z11
+	VADDPS     Z11, Z10, Z10
+	VSHUFF32X4 $0x88, Z10, Z9, Z11
+	VSHUFF32X4 $0xdd, Z10, Z9, Z9
+	VADDPS     Z9, Z11, Z11
+	VPERMILPS  $0x0e, Z11, Z9
+	VADDPS     Z9, Z11, Z11
+	VPERMILPS  $0x01, Z11, Z9
+	VADDPS     Z9, Z11, Z11
+	VPERMPS    Z11, Z0, Z9
+	VMOVUPS    X9, (DI)
+
+tile2AVX512Next:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*4), DI
+	MOVQ DI, w+24(FP)
+	ADDQ $0x10, AX
+	CMPQ flags+72(FP), $0x02
+	JE   tile2AVX512Same
+	ADDQ $0x00000200, DX
+
+tile2AVX512Same:
+	DECQ groups+64(FP)
+	JMP  tile2AVX512Groups
+
+tile2AVX512GroupsDone:
+	VZEROUPPER
+	RET
+
+// func mix2AVX512(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
+// Requires: AVX, AVX512F
+TEXT ·mix2AVX512(SB), NOSPLIT, $0-64
+	MOVQ y+0(FP), AX
+	MOVQ yStride+8(FP), CX
+	MOVQ pStride+24(FP), DX
+	MOVQ c+32(FP), BX
+	MOVQ cStride+40(FP), SI
+
+mix2AVX51264Width:
+	CMPQ    width+56(FP), $0x40
+	JL      mix2AVX51264WidthDone
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	VMOVUPS (AX)(CX*1), Z4
+	VMOVUPS 64(AX)(CX*1), Z5
+	VMOVUPS 128(AX)(CX*1), Z6
+	VMOVUPS 192(AX)(CX*1), Z7
+	MOVQ    p+16(FP), DI
+	MOVQ    BX, R8
+	MOVQ    n+48(FP), R9
+
+mix2AVX51264Rows:
+	CMPQ         R9, $0x00
+	JE           mix2AVX51264RowsDone
+	VMOVUPS      (R8), Z8
+	VMOVUPS      64(R8), Z9
+	VMOVUPS      128(R8), Z10
+	VMOVUPS      192(R8), Z11
+	VBROADCASTSS (DI), Z12
+	VFMADD231PS  Z8, Z12, Z0
+	VFMADD231PS  Z9, Z12, Z1
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (DI)(DX*1), Z12
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z12, Z5
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	ADDQ         $0x04, DI
+	ADDQ         SI, R8
+	DECQ         R9
+	JMP          mix2AVX51264Rows
+
+mix2AVX51264RowsDone:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	VMOVUPS Z4, (AX)(CX*1)
+	VMOVUPS Z5, 64(AX)(CX*1)
+	VMOVUPS Z6, 128(AX)(CX*1)
+	VMOVUPS Z7, 192(AX)(CX*1)
+	ADDQ    $0x00000100, AX
+	ADDQ    $0x00000100, BX
+	SUBQ    $0x40, width+56(FP)
+	JMP     mix2AVX51264Width
+
+mix2AVX51264WidthDone:
+mix2AVX51216Width:
+	CMPQ    width+56(FP), $0x10
+	JL      mix2AVX51216WidthDone
+	VMOVUPS (AX), Z0
+	VMOVUPS (AX)(CX*1), Z1
+	MOVQ    p+16(FP), DI
+	MOVQ    BX, R8
+	MOVQ    n+48(FP), R9
+
+mix2AVX51216Rows:
+	CMPQ         R9, $0x00
+	JE           mix2AVX51216RowsDone
+	VMOVUPS      (R8), Z2
+	VBROADCASTSS (DI), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS (DI)(DX*1), Z3
+	VFMADD231PS  Z2, Z3, Z1
+	ADDQ         $0x04, DI
+	ADDQ         SI, R8
+	DECQ         R9
+	JMP          mix2AVX51216Rows
+
+mix2AVX51216RowsDone:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, (AX)(CX*1)
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, BX
+	SUBQ    $0x10, width+56(FP)
+	JMP     mix2AVX51216Width
+
+mix2AVX51216WidthDone:
+	VZEROUPPER
+	RET
+
+// func tile3AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+// Requires: AVX, AVX512F
+TEXT ·tile3AVX512(SB), NOSPLIT, $0-80
+	VMOVUPS everyFourth<>+0(SB), Z0
+	MOVQ    y+0(FP), AX
+	MOVQ    yStride+8(FP), CX
+	MOVQ    acc+16(FP), DX
+	MOVQ    wStride+32(FP), BX
+	MOVQ    xStride+48(FP), SI
+
+tile3AVX512Groups:
+	CMPQ   groups+64(FP), $0x00
+	JE     tile3AVX512GroupsDone
+	TESTQ  $0x00000001, flags+72(FP)
+	JNE    tile3AVX5120Continue
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	JMP    tile3AVX5120Start
+
+tile3AVX5120Continue:
+	VMOVUPS (DX), Z1
+	VMOVUPS 64(DX), Z2
+	VMOVUPS 128(DX), Z3
+	VMOVUPS 192(DX), Z4
+	VMOVUPS 256(DX), Z5
+	VMOVUPS 320(DX), Z6
+	VMOVUPS 384(DX), Z7
+	VMOVUPS 448(DX), Z8
+	VMOVUPS 512(DX), Z9
+	VMOVUPS 576(DX), Z10
+	VMOVUPS 640(DX), Z11
+	VMOVUPS 704(DX), Z12
+
+tile3AVX5120Start:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ x+40(FP), R9
+	MOVQ n+56(FP), R10
+
+tile3AVX5120Columns:
+	CMPQ        R10, $0x00
+	JE          tile3AVX5120ColumnsDone
+	VMOVUPS     (DI), Z13
+	VMOVUPS     (DI)(BX*1), Z14
+	VMOVUPS     (DI)(BX*2), Z15
+	VMOVUPS     (R8), Z16
+	VMOVUPS     (R9), Z17
+	VFMADD231PS Z13, Z17, Z1
+	VFMADD231PS Z14, Z17, Z2
+	VFMADD231PS Z15, Z17, Z3
+	VFMADD231PS Z16, Z17, Z4
+	VMOVUPS     (R9)(SI*1), Z17
+	VFMADD231PS Z13, Z17, Z5
+	VFMADD231PS Z14, Z17, Z6
+	VFMADD231PS Z15, Z17, Z7
+	VFMADD231PS Z16, Z17, Z8
+	VMOVUPS     (R9)(SI*2), Z17
+	VFMADD231PS Z13, Z17, Z9
+	VFMADD231PS Z14, Z17, Z10
+	VFMADD231PS Z15, Z17, Z11
+	VFMADD231PS Z16, Z17, Z12
+	ADDQ        $0x40, DI
+	ADDQ        $0x40, R8
+	ADDQ        $0x40, R9
+	SUBQ        $0x10, R10
+	JMP         tile3AVX5120Columns
+
+tile3AVX5120ColumnsDone:
+	TESTQ   $0x00000002, flags+72(FP)
+	JNE     tile3AVX512Fold
+	VMOVUPS Z1, (DX)
+	VMOVUPS Z2, 64(DX)
+	VMOVUPS Z3, 128(DX)
+	VMOVUPS Z4, 192(DX)
+	VMOVUPS Z5, 256(DX)
+	VMOVUPS Z6, 320(DX)
+	VMOVUPS Z7, 384(DX)
+	VMOVUPS Z8, 448(DX)
+	VMOVUPS Z9, 512(DX)
+	VMOVUPS Z10, 576(DX)
+	VMOVUPS Z11, 640(DX)
+	VMOVUPS Z12, 704(DX)
+	JMP     tile3AVX512Next
+
+tile3AVX512Fold:
+	MOVQ       AX, DI
+	VSHUFF32X4 $0x44, Z2, Z1, Z13
+	VSHUFF32X4 $0xee, Z2, Z1, Z14
+	VADDPS     Z14, Z13, Z13
+	VSHUFF32X4 $0x44, Z4, Z3, Z14
+	VSHUFF32X4 $0xee, Z4, Z3, Z15
+	VADDPS     Z15, Z14, Z14
+	VSHUFF32X4 $0x88, Z14, Z13, Z15
+	VSHUFF32X4 $0xdd, Z14, Z13, Z13
+	VADDPS     Z13, Z15, Z15
+	VPERMILPS  $0x0e, Z15, Z13
+	VADDPS     Z13, Z15, Z15
+	VPERMILPS  $0x01, Z15, Z13
+	VADDPS     Z13, Z15, Z15
+	VPERMPS    Z15, Z0, Z13
+	VMOVUPS    X13, (DI)
+	ADDQ       CX, DI
+	VSHUFF32X4 $0x44, Z6, Z5, Z13
+	VSHUFF32X4 $0xee, Z6, Z5, Z14
+	VADDPS     Z14, Z13, Z13
+	VSHUFF32X4 $0x44, Z8, Z7, Z14
+	VSHUFF32X4 $0xee, Z8, Z7, Z15
+	VADDPS     Z15, Z14, Z14
+	VSHUFF32X4 $0x88, Z14, Z13, Z15
+	VSHUFF32X4 $0xdd, Z14, Z13, Z13
+	VADDPS     Z13, Z15, Z15
+	VPERMILPS  $0x0e, Z15, Z13
+	VADDPS     Z13, Z15, Z15
+	VPERMILPS  $0x01, Z15, Z13
+	VADDPS     Z13, Z15, Z15
+	VPERMPS    Z15, Z0, Z13
+	VMOVUPS    X13, (DI)
+	ADDQ       CX, DI
+	VSHUFF32X4 $0x44, Z10, Z9, Z13
+	VSHUFF32X4 $0xee, Z10, Z9, Z14
+	VADDPS     Z14, Z13, Z13
+	VSHUFF32X4 $0x44, Z12, Z11, Z14
+	VSHUFF32X4 $0xee, Z12, Z11, Z15
+	VADDPS     Z15, Z14, Z14
+	VSHUFF32X4 $0x88, Z14, Z13, Z15
+	VSHUFF32X4 $0xdd, Z14, Z13, Z13
+	VADDPS     Z13, Z15, Z15
+	VPERMILPS  $0x0e, Z15, Z13
+	VADDPS     Z13, Z15, Z15
+	VPERMILPS  $0x01, Z15, Z13
+	VADDPS     Z13, Z15, Z15
+	VPERMPS    Z15, Z0, Z13
+	VMOVUPS    X13, (DI)
+
+tile3AVX512Next:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*4), DI
+	MOVQ DI, w+24(FP)
+	ADDQ $0x10, AX
+	CMPQ flags+72(FP), $0x02
+	JE   tile3AVX512Same
+	ADDQ $0x00000300, DX
+
+tile3AVX512Same:
+	DECQ groups+64(FP)
+	JMP  tile3AVX512Groups
+
+tile3AVX512GroupsDone:
+	VZEROUPPER
+	RET
+
+// func mix3AVX512(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
+// Requires: AVX, AVX512F
+TEXT ·mix3AVX512(SB), NOSPLIT, $0-64
+	MOVQ y+0(FP), AX
+	MOVQ yStride+8(FP), CX
+	MOVQ pStride+24(FP), DX
+	MOVQ c+32(FP), BX
+	MOVQ cStride+40(FP), SI
+
+mix3AVX51264Width:
+	CMPQ    width+56(FP), $0x40
+	JL      mix3AVX51264WidthDone
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	VMOVUPS (AX)(CX*1), Z4
+	VMOVUPS 64(AX)(CX*1), Z5
+	VMOVUPS 128(AX)(CX*1), Z6
+	VMOVUPS 192(AX)(CX*1), Z7
+	VMOVUPS (AX)(CX*2), Z8
+	VMOVUPS 64(AX)(CX*2), Z9
+	VMOVUPS 128(AX)(CX*2), Z10
+	VMOVUPS 192(AX)(CX*2), Z11
+	MOVQ    p+16(FP), DI
+	MOVQ    BX, R8
+	MOVQ    n+48(FP), R9
+
+mix3AVX51264Rows:
+	CMPQ         R9, $0x00
+	JE           mix3AVX51264RowsDone
+	VMOVUPS      (R8), Z12
+	VMOVUPS      64(R8), Z13
+	VMOVUPS      128(R8), Z14
+	VMOVUPS      192(R8), Z15
+	VBROADCASTSS (DI), Z16
+	VFMADD231PS  Z12, Z16, Z0
+	VFMADD231PS  Z13, Z16, Z1
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (DI)(DX*1), Z16
+	VFMADD231PS  Z12, Z16, Z4
+	VFMADD231PS  Z13, Z16, Z5
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (DI)(DX*2), Z16
+	VFMADD231PS  Z12, Z16, Z8
+	VFMADD231PS  Z13, Z16, Z9
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	ADDQ         $0x04, DI
+	ADDQ         SI, R8
+	DECQ         R9
+	JMP          mix3AVX51264Rows
+
+mix3AVX51264RowsDone:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	VMOVUPS Z4, (AX)(CX*1)
+	VMOVUPS Z5, 64(AX)(CX*1)
+	VMOVUPS Z6, 128(AX)(CX*1)
+	VMOVUPS Z7, 192(AX)(CX*1)
+	VMOVUPS Z8, (AX)(CX*2)
+	VMOVUPS Z9, 64(AX)(CX*2)
+	VMOVUPS Z10, 128(AX)(CX*2)
+	VMOVUPS Z11, 192(AX)(CX*2)
+	ADDQ    $0x00000100, AX
+	ADDQ    $0x00000100, BX
+	SUBQ    $0x40, width+56(FP)
+	JMP     mix3AVX51264Width
+
+mix3AVX51264WidthDone:
+mix3AVX51216Width:
+	CMPQ    width+56(FP), $0x10
+	JL      mix3AVX51216WidthDone
+	VMOVUPS (AX), Z0
+	VMOVUPS (AX)(CX*1), Z1
+	VMOVUPS (AX)(CX*2), Z2
+	MOVQ    p+16(FP), DI
+	MOVQ    BX, R8
+	MOVQ    n+48(FP), R9
+
+mix3AVX51216Rows:
+	CMPQ         R9, $0x00
+	JE           mix3AVX51216RowsDone
+	VMOVUPS      (R8), Z3
+	VBROADCASTSS (DI), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS (DI)(DX*1), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS (DI)(DX*2), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	ADDQ         $0x04, DI
+	ADDQ         SI, R8
+	DECQ         R9
+	JMP          mix3AVX51216Rows
+
+mix3AVX51216RowsDone:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, (AX)(CX*1)
+	VMOVUPS Z2, (AX)(CX*2)
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, BX
+	SUBQ    $0x10, width+56(FP)
+	JMP     mix3AVX51216Width
+
+mix3AVX51216WidthDone:
+	VZEROUPPER
+	RET
+
+// func tile4AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+// Requires: AVX, AVX512F
+TEXT ·tile4AVX512(SB), NOSPLIT, $0-80
+	VMOVUPS everyFourth<>+0(SB), Z0
+	MOVQ    y+0(FP), AX
+	MOVQ    yStride+8(FP), CX
+	MOVQ    acc+16(FP), DX
+	MOVQ    wStride+32(FP), BX
+	MOVQ    xStride+48(FP), SI
+
+tile4AVX512Groups:
+	CMPQ   groups+64(FP), $0x00
+	JE     tile4AVX512GroupsDone
+	TESTQ  $0x00000001, flags+72(FP)
+	JNE    tile4AVX5120Continue
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	JMP    tile4AVX5120Start
+
+tile4AVX5120Continue:
+	VMOVUPS (DX), Z1
+	VMOVUPS 64(DX), Z2
+	VMOVUPS 128(DX), Z3
+	VMOVUPS 192(DX), Z4
+	VMOVUPS 256(DX), Z5
+	VMOVUPS 320(DX), Z6
+	VMOVUPS 384(DX), Z7
+	VMOVUPS 448(DX), Z8
+	VMOVUPS 512(DX), Z9
+	VMOVUPS 576(DX), Z10
+	VMOVUPS 640(DX), Z11
+	VMOVUPS 704(DX), Z12
+	VMOVUPS 768(DX), Z13
+	VMOVUPS 832(DX), Z14
+	VMOVUPS 896(DX), Z15
+	VMOVUPS 960(DX), Z16
+
+tile4AVX5120Start:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ x+40(FP), R9
+	LEAQ (R9)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ n+56(FP), R11
+
+tile4AVX5120Columns:
+	CMPQ        R11, $0x00
+	JE          tile4AVX5120ColumnsDone
+	VMOVUPS     (DI), Z17
+	VMOVUPS     (DI)(BX*1), Z18
+	VMOVUPS     (DI)(BX*2), Z19
+	VMOVUPS     (R8), Z20
+	VMOVUPS     (R9), Z21
+	VFMADD231PS Z17, Z21, Z1
+	VFMADD231PS Z18, Z21, Z2
+	VFMADD231PS Z19, Z21, Z3
+	VFMADD231PS Z20, Z21, Z4
+	VMOVUPS     (R9)(SI*1), Z21
+	VFMADD231PS Z17, Z21, Z5
+	VFMADD231PS Z18, Z21, Z6
+	VFMADD231PS Z19, Z21, Z7
+	VFMADD231PS Z20, Z21, Z8
+	VMOVUPS     (R9)(SI*2), Z21
+	VFMADD231PS Z17, Z21, Z9
+	VFMADD231PS Z18, Z21, Z10
+	VFMADD231PS Z19, Z21, Z11
+	VFMADD231PS Z20, Z21, Z12
+	VMOVUPS     (R10), Z21
+	VFMADD231PS Z17, Z21, Z13
+	VFMADD231PS Z18, Z21, Z14
+	VFMADD231PS Z19, Z21, Z15
+	VFMADD231PS Z20, Z21, Z16
+	ADDQ        $0x40, DI
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
 	ADDQ        $0x40, R10
-	SUBQ        $0x10, DI
-	JMP         f32Dot1x4AVX512Loop
+	SUBQ        $0x10, R11
+	JMP         tile4AVX5120Columns
 
-f32Dot1x4AVX512Done:
-	VEXTRACTF32X8 $0x01, Z0, Y4
-	VADDPS        Y4, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X4
-	VADDPS        X4, X0, X0
-	VMOVHLPS      X0, X0, X4
-	VADDPS        X4, X0, X0
-	VMOVSHDUP     X0, X4
-	VADDSS        X4, X0, X0
-	VMOVSS        X0, (AX)
-	ADDQ          CX, AX
-	VEXTRACTF32X8 $0x01, Z1, Y0
-	VADDPS        Y0, Y1, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPS        X1, X0, X0
-	VMOVHLPS      X0, X0, X1
-	VADDPS        X1, X0, X0
-	VMOVSHDUP     X0, X1
-	VADDSS        X1, X0, X0
-	VMOVSS        X0, (AX)
-	ADDQ          CX, AX
-	VEXTRACTF32X8 $0x01, Z2, Y0
-	VADDPS        Y0, Y2, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPS        X1, X0, X0
-	VMOVHLPS      X0, X0, X1
-	VADDPS        X1, X0, X0
-	VMOVSHDUP     X0, X1
-	VADDSS        X1, X0, X0
-	VMOVSS        X0, (AX)
-	ADDQ          CX, AX
-	VEXTRACTF32X8 $0x01, Z3, Y0
-	VADDPS        Y0, Y3, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPS        X1, X0, X0
-	VMOVHLPS      X0, X0, X1
-	VADDPS        X1, X0, X0
-	VMOVSHDUP     X0, X1
-	VADDSS        X1, X0, X0
-	VMOVSS        X0, (AX)
+tile4AVX5120ColumnsDone:
+	TESTQ   $0x00000002, flags+72(FP)
+	JNE     tile4AVX512Fold
+	VMOVUPS Z1, (DX)
+	VMOVUPS Z2, 64(DX)
+	VMOVUPS Z3, 128(DX)
+	VMOVUPS Z4, 192(DX)
+	VMOVUPS Z5, 256(DX)
+	VMOVUPS Z6, 320(DX)
+	VMOVUPS Z7, 384(DX)
+	VMOVUPS Z8, 448(DX)
+	VMOVUPS Z9, 512(DX)
+	VMOVUPS Z10, 576(DX)
+	VMOVUPS Z11, 640(DX)
+	VMOVUPS Z12, 704(DX)
+	VMOVUPS Z13, 768(DX)
+	VMOVUPS Z14, 832(DX)
+	VMOVUPS Z15, 896(DX)
+	VMOVUPS Z16, 960(DX)
+	JMP     tile4AVX512Next
+
+tile4AVX512Fold:
+	MOVQ       AX, DI
+	VSHUFF32X4 $0x44, Z2, Z1, Z17
+	VSHUFF32X4 $0xee, Z2, Z1, Z18
+	VADDPS     Z18, Z17, Z17
+	VSHUFF32X4 $0x44, Z4, Z3, Z18
+	VSHUFF32X4 $0xee, Z4, Z3, Z19
+	VADDPS     Z19, Z18, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z19
+	VSHUFF32X4 $0xdd, Z18, Z17, Z17
+	VADDPS     Z17, Z19, Z19
+	VPERMILPS  $0x0e, Z19, Z17
+	VADDPS     Z17, Z19, Z19
+	VPERMILPS  $0x01, Z19, Z17
+	VADDPS     Z17, Z19, Z19
+	VPERMPS    Z19, Z0, Z17
+	VMOVUPS    X17, (DI)
+	ADDQ       CX, DI
+	VSHUFF32X4 $0x44, Z6, Z5, Z17
+	VSHUFF32X4 $0xee, Z6, Z5, Z18
+	VADDPS     Z18, Z17, Z17
+	VSHUFF32X4 $0x44, Z8, Z7, Z18
+	VSHUFF32X4 $0xee, Z8, Z7, Z19
+	VADDPS     Z19, Z18, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z19
+	VSHUFF32X4 $0xdd, Z18, Z17, Z17
+	VADDPS     Z17, Z19, Z19
+	VPERMILPS  $0x0e, Z19, Z17
+	VADDPS     Z17, Z19, Z19
+	VPERMILPS  $0x01, Z19, Z17
+	VADDPS     Z17, Z19, Z19
+	VPERMPS    Z19, Z0, Z17
+	VMOVUPS    X17, (DI)
+	ADDQ       CX, DI
+	VSHUFF32X4 $0x44, Z10, Z9, Z17
+	VSHUFF32X4 $0xee, Z10, Z9, Z18
+	VADDPS     Z18, Z17, Z17
+	VSHUFF32X4 $0x44, Z12, Z11, Z18
+	VSHUFF32X4 $0xee, Z12, Z11, Z19
+	VADDPS     Z19, Z18, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z19
+	VSHUFF32X4 $0xdd, Z18, Z17, Z17
+	VADDPS     Z17, Z19, Z19
+	VPERMILPS  $0x0e, Z19, Z17
+	VADDPS     Z17, Z19, Z19
+	VPERMILPS  $0x01, Z19, Z17
+	VADDPS     Z17, Z19, Z19
+	VPERMPS    Z19, Z0, Z17
+	VMOVUPS    X17, (DI)
+	ADDQ       CX, DI
+	VSHUFF32X4 $0x44, Z14, Z13, Z17
+	VSHUFF32X4 $0xee, Z14, Z13, Z18
+	VADDPS     Z18, Z17, Z17
+	VSHUFF32X4 $0x44, Z16, Z15, Z18
+	VSHUFF32X4 $0xee, Z16, Z15, Z19
+	VADDPS     Z19, Z18, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z19
+	VSHUFF32X4 $0xdd, Z18, Z17, Z17
+	VADDPS     Z17, Z19, Z19
+	VPERMILPS  $0x0e, Z19, Z17
+	VADDPS     Z17, Z19, Z19
+	VPERMILPS  $0x01, Z19, Z17
+	VADDPS     Z17, Z19, Z19
+	VPERMPS    Z19, Z0, Z17
+	VMOVUPS    X17, (DI)
+
+tile4AVX512Next:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*4), DI
+	MOVQ DI, w+24(FP)
+	ADDQ $0x10, AX
+	CMPQ flags+72(FP), $0x02
+	JE   tile4AVX512Same
+	ADDQ $0x00000400, DX
+
+tile4AVX512Same:
+	DECQ groups+64(FP)
+	JMP  tile4AVX512Groups
+
+tile4AVX512GroupsDone:
+	VZEROUPPER
+	RET
+
+// func mix4AVX512(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
+// Requires: AVX, AVX512F
+TEXT ·mix4AVX512(SB), NOSPLIT, $0-64
+	MOVQ y+0(FP), AX
+	MOVQ yStride+8(FP), CX
+	LEAQ (AX)(CX*2), DX
+	ADDQ CX, DX
+	MOVQ pStride+24(FP), BX
+	MOVQ c+32(FP), SI
+	MOVQ cStride+40(FP), DI
+
+mix4AVX51264Width:
+	CMPQ    width+56(FP), $0x40
+	JL      mix4AVX51264WidthDone
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	VMOVUPS (AX)(CX*1), Z4
+	VMOVUPS 64(AX)(CX*1), Z5
+	VMOVUPS 128(AX)(CX*1), Z6
+	VMOVUPS 192(AX)(CX*1), Z7
+	VMOVUPS (AX)(CX*2), Z8
+	VMOVUPS 64(AX)(CX*2), Z9
+	VMOVUPS 128(AX)(CX*2), Z10
+	VMOVUPS 192(AX)(CX*2), Z11
+	VMOVUPS (DX), Z12
+	VMOVUPS 64(DX), Z13
+	VMOVUPS 128(DX), Z14
+	VMOVUPS 192(DX), Z15
+	MOVQ    p+16(FP), R8
+	LEAQ    (R8)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    SI, R10
+	MOVQ    n+48(FP), R11
+
+mix4AVX51264Rows:
+	CMPQ         R11, $0x00
+	JE           mix4AVX51264RowsDone
+	VMOVUPS      (R10), Z16
+	VMOVUPS      64(R10), Z17
+	VMOVUPS      128(R10), Z18
+	VMOVUPS      192(R10), Z19
+	VBROADCASTSS (R8), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (R8)(BX*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (R8)(BX*2), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (R9), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         $0x04, R8
+	ADDQ         $0x04, R9
+	ADDQ         DI, R10
+	DECQ         R11
+	JMP          mix4AVX51264Rows
+
+mix4AVX51264RowsDone:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	VMOVUPS Z4, (AX)(CX*1)
+	VMOVUPS Z5, 64(AX)(CX*1)
+	VMOVUPS Z6, 128(AX)(CX*1)
+	VMOVUPS Z7, 192(AX)(CX*1)
+	VMOVUPS Z8, (AX)(CX*2)
+	VMOVUPS Z9, 64(AX)(CX*2)
+	VMOVUPS Z10, 128(AX)(CX*2)
+	VMOVUPS Z11, 192(AX)(CX*2)
+	VMOVUPS Z12, (DX)
+	VMOVUPS Z13, 64(DX)
+	VMOVUPS Z14, 128(DX)
+	VMOVUPS Z15, 192(DX)
+	ADDQ    $0x00000100, AX
+	ADDQ    $0x00000100, DX
+	ADDQ    $0x00000100, SI
+	SUBQ    $0x40, width+56(FP)
+	JMP     mix4AVX51264Width
+
+mix4AVX51264WidthDone:
+mix4AVX51216Width:
+	CMPQ    width+56(FP), $0x10
+	JL      mix4AVX51216WidthDone
+	VMOVUPS (AX), Z0
+	VMOVUPS (AX)(CX*1), Z1
+	VMOVUPS (AX)(CX*2), Z2
+	VMOVUPS (DX), Z3
+	MOVQ    p+16(FP), R8
+	LEAQ    (R8)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    SI, R10
+	MOVQ    n+48(FP), R11
+
+mix4AVX51216Rows:
+	CMPQ         R11, $0x00
+	JE           mix4AVX51216RowsDone
+	VMOVUPS      (R10), Z4
+	VBROADCASTSS (R8), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (R8)(BX*1), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (R8)(BX*2), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS (R9), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         $0x04, R8
+	ADDQ         $0x04, R9
+	ADDQ         DI, R10
+	DECQ         R11
+	JMP          mix4AVX51216Rows
+
+mix4AVX51216RowsDone:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, (AX)(CX*1)
+	VMOVUPS Z2, (AX)(CX*2)
+	VMOVUPS Z3, (DX)
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, DX
+	ADDQ    $0x40, SI
+	SUBQ    $0x10, width+56(FP)
+	JMP     mix4AVX51216Width
+
+mix4AVX51216WidthDone:
+	VZEROUPPER
+	RET
+
+// func tile5AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+// Requires: AVX, AVX512F
+TEXT ·tile5AVX512(SB), NOSPLIT, $0-80
+	VMOVUPS everyFourth<>+0(SB), Z0
+	MOVQ    y+0(FP), AX
+	MOVQ    yStride+8(FP), CX
+	MOVQ    acc+16(FP), DX
+	MOVQ    wStride+32(FP), BX
+	MOVQ    xStride+48(FP), SI
+
+tile5AVX512Groups:
+	CMPQ   groups+64(FP), $0x00
+	JE     tile5AVX512GroupsDone
+	TESTQ  $0x00000001, flags+72(FP)
+	JNE    tile5AVX5120Continue
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	JMP    tile5AVX5120Start
+
+tile5AVX5120Continue:
+	VMOVUPS (DX), Z1
+	VMOVUPS 64(DX), Z2
+	VMOVUPS 128(DX), Z3
+	VMOVUPS 192(DX), Z4
+	VMOVUPS 256(DX), Z5
+	VMOVUPS 320(DX), Z6
+	VMOVUPS 384(DX), Z7
+	VMOVUPS 448(DX), Z8
+	VMOVUPS 512(DX), Z9
+	VMOVUPS 576(DX), Z10
+	VMOVUPS 640(DX), Z11
+	VMOVUPS 704(DX), Z12
+	VMOVUPS 768(DX), Z13
+	VMOVUPS 832(DX), Z14
+	VMOVUPS 896(DX), Z15
+	VMOVUPS 960(DX), Z16
+	VMOVUPS 1024(DX), Z17
+	VMOVUPS 1088(DX), Z18
+	VMOVUPS 1152(DX), Z19
+	VMOVUPS 1216(DX), Z20
+
+tile5AVX5120Start:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ x+40(FP), R9
+	LEAQ (R9)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ n+56(FP), R11
+
+tile5AVX5120Columns:
+	CMPQ        R11, $0x00
+	JE          tile5AVX5120ColumnsDone
+	VMOVUPS     (DI), Z21
+	VMOVUPS     (DI)(BX*1), Z22
+	VMOVUPS     (DI)(BX*2), Z23
+	VMOVUPS     (R8), Z24
+	VMOVUPS     (R9), Z25
+	VFMADD231PS Z21, Z25, Z1
+	VFMADD231PS Z22, Z25, Z2
+	VFMADD231PS Z23, Z25, Z3
+	VFMADD231PS Z24, Z25, Z4
+	VMOVUPS     (R9)(SI*1), Z25
+	VFMADD231PS Z21, Z25, Z5
+	VFMADD231PS Z22, Z25, Z6
+	VFMADD231PS Z23, Z25, Z7
+	VFMADD231PS Z24, Z25, Z8
+	VMOVUPS     (R9)(SI*2), Z25
+	VFMADD231PS Z21, Z25, Z9
+	VFMADD231PS Z22, Z25, Z10
+	VFMADD231PS Z23, Z25, Z11
+	VFMADD231PS Z24, Z25, Z12
+	VMOVUPS     (R10), Z25
+	VFMADD231PS Z21, Z25, Z13
+	VFMADD231PS Z22, Z25, Z14
+	VFMADD231PS Z23, Z25, Z15
+	VFMADD231PS Z24, Z25, Z16
+	VMOVUPS     (R10)(SI*1), Z25
+	VFMADD231PS Z21, Z25, Z17
+	VFMADD231PS Z22, Z25, Z18
+	VFMADD231PS Z23, Z25, Z19
+	VFMADD231PS Z24, Z25, Z20
+	ADDQ        $0x40, DI
+	ADDQ        $0x40, R8
+	ADDQ        $0x40, R9
+	ADDQ        $0x40, R10
+	SUBQ        $0x10, R11
+	JMP         tile5AVX5120Columns
+
+tile5AVX5120ColumnsDone:
+	TESTQ   $0x00000002, flags+72(FP)
+	JNE     tile5AVX512Fold
+	VMOVUPS Z1, (DX)
+	VMOVUPS Z2, 64(DX)
+	VMOVUPS Z3, 128(DX)
+	VMOVUPS Z4, 192(DX)
+	VMOVUPS Z5, 256(DX)
+	VMOVUPS Z6, 320(DX)
+	VMOVUPS Z7, 384(DX)
+	VMOVUPS Z8, 448(DX)
+	VMOVUPS Z9, 512(DX)
+	VMOVUPS Z10, 576(DX)
+	VMOVUPS Z11, 640(DX)
+	VMOVUPS Z12, 704(DX)
+	VMOVUPS Z13, 768(DX)
+	VMOVUPS Z14, 832(DX)
+	VMOVUPS Z15, 896(DX)
+	VMOVUPS Z16, 960(DX)
+	VMOVUPS Z17, 1024(DX)
+	VMOVUPS Z18, 1088(DX)
+	VMOVUPS Z19, 1152(DX)
+	VMOVUPS Z20, 1216(DX)
+	JMP     tile5AVX512Next
+
+tile5AVX512Fold:
+	MOVQ       AX, DI
+	VSHUFF32X4 $0x44, Z2, Z1, Z21
+	VSHUFF32X4 $0xee, Z2, Z1, Z22
+	VADDPS     Z22, Z21, Z21
+	VSHUFF32X4 $0x44, Z4, Z3, Z22
+	VSHUFF32X4 $0xee, Z4, Z3, Z23
+	VADDPS     Z23, Z22, Z22
+	VSHUFF32X4 $0x88, Z22, Z21, Z23
+	VSHUFF32X4 $0xdd, Z22, Z21, Z21
+	VADDPS     Z21, Z23, Z23
+	VPERMILPS  $0x0e, Z23, Z21
+	VADDPS     Z21, Z23, Z23
+	VPERMILPS  $0x01, Z23, Z21
+	VADDPS     Z21, Z23, Z23
+	VPERMPS    Z23, Z0, Z21
+	VMOVUPS    X21, (DI)
+	ADDQ       CX, DI
+	VSHUFF32X4 $0x44, Z6, Z5, Z21
+	VSHUFF32X4 $0xee, Z6, Z5, Z22
+	VADDPS     Z22, Z21, Z21
+	VSHUFF32X4 $0x44, Z8, Z7, Z22
+	VSHUFF32X4 $0xee, Z8, Z7, Z23
+	VADDPS     Z23, Z22, Z22
+	VSHUFF32X4 $0x88, Z22, Z21, Z23
+	VSHUFF32X4 $0xdd, Z22, Z21, Z21
+	VADDPS     Z21, Z23, Z23
+	VPERMILPS  $0x0e, Z23, Z21
+	VADDPS     Z21, Z23, Z23
+	VPERMILPS  $0x01, Z23, Z21
+	VADDPS     Z21, Z23, Z23
+	VPERMPS    Z23, Z0, Z21
+	VMOVUPS    X21, (DI)
+	ADDQ       CX, DI
+	VSHUFF32X4 $0x44, Z10, Z9, Z21
+	VSHUFF32X4 $0xee, Z10, Z9, Z22
+	VADDPS     Z22, Z21, Z21
+	VSHUFF32X4 $0x44, Z12, Z11, Z22
+	VSHUFF32X4 $0xee, Z12, Z11, Z23
+	VADDPS     Z23, Z22, Z22
+	VSHUFF32X4 $0x88, Z22, Z21, Z23
+	VSHUFF32X4 $0xdd, Z22, Z21, Z21
+	VADDPS     Z21, Z23, Z23
+	VPERMILPS  $0x0e, Z23, Z21
+	VADDPS     Z21, Z23, Z23
+	VPERMILPS  $0x01, Z23, Z21
+	VADDPS     Z21, Z23, Z23
+	VPERMPS    Z23, Z0, Z21
+	VMOVUPS    X21, (DI)
+	ADDQ       CX, DI
+	VSHUFF32X4 $0x44, Z14, Z13, Z21
+	VSHUFF32X4 $0xee, Z14, Z13, Z22
+	VADDPS     Z22, Z21, Z21
+	VSHUFF32X4 $0x44, Z16, Z15, Z22
+	VSHUFF32X4 $0xee, Z16, Z15, Z23
+	VADDPS     Z23, Z22, Z22
+	VSHUFF32X4 $0x88, Z22, Z21, Z23
+	VSHUFF32X4 $0xdd, Z22, Z21, Z21
+	VADDPS     Z21, Z23, Z23
+	VPERMILPS  $0x0e, Z23, Z21
+	VADDPS     Z21, Z23, Z23
+	VPERMILPS  $0x01, Z23, Z21
+	VADDPS     Z21, Z23, Z23
+	VPERMPS    Z23, Z0, Z21
+	VMOVUPS    X21, (DI)
+	ADDQ       CX, DI
+	VSHUFF32X4 $0x44, Z18, Z17, Z21
+	VSHUFF32X4 $0xee, Z18, Z17, Z22
+	VADDPS     Z22, Z21, Z21
+	VSHUFF32X4 $0x44, Z20, Z19, Z22
+	VSHUFF32X4 $0xee, Z20, Z19, Z23
+	VADDPS     Z23, Z22, Z22
+	VSHUFF32X4 $0x88, Z22, Z21, Z23
+	VSHUFF32X4 $0xdd, Z22, Z21, Z21
+	VADDPS     Z21, Z23, Z23
+	VPERMILPS  $0x0e, Z23, Z21
+	VADDPS     Z21, Z23, Z23
+	VPERMILPS  $0x01, Z23, Z21
+	VADDPS     Z21, Z23, Z23
+	VPERMPS    Z23, Z0, Z21
+	VMOVUPS    X21, (DI)
+
+tile5AVX512Next:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*4), DI
+	MOVQ DI, w+24(FP)
+	ADDQ $0x10, AX
+	CMPQ flags+72(FP), $0x02
+	JE   tile5AVX512Same
+	ADDQ $0x00000500, DX
+
+tile5AVX512Same:
+	DECQ groups+64(FP)
+	JMP  tile5AVX512Groups
+
+tile5AVX512GroupsDone:
+	VZEROUPPER
+	RET
+
+// func mix5AVX512(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
+// Requires: AVX, AVX512F
+TEXT ·mix5AVX512(SB), NOSPLIT, $0-64
+	MOVQ y+0(FP), AX
+	MOVQ yStride+8(FP), CX
+	LEAQ (AX)(CX*2), DX
+	ADDQ CX, DX
+	MOVQ pStride+24(FP), BX
+	MOVQ c+32(FP), SI
+	MOVQ cStride+40(FP), DI
+
+mix5AVX51264Width:
+	CMPQ    width+56(FP), $0x40
+	JL      mix5AVX51264WidthDone
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	VMOVUPS (AX)(CX*1), Z4
+	VMOVUPS 64(AX)(CX*1), Z5
+	VMOVUPS 128(AX)(CX*1), Z6
+	VMOVUPS 192(AX)(CX*1), Z7
+	VMOVUPS (AX)(CX*2), Z8
+	VMOVUPS 64(AX)(CX*2), Z9
+	VMOVUPS 128(AX)(CX*2), Z10
+	VMOVUPS 192(AX)(CX*2), Z11
+	VMOVUPS (DX), Z12
+	VMOVUPS 64(DX), Z13
+	VMOVUPS 128(DX), Z14
+	VMOVUPS 192(DX), Z15
+	VMOVUPS (DX)(CX*1), Z16
+	VMOVUPS 64(DX)(CX*1), Z17
+	VMOVUPS 128(DX)(CX*1), Z18
+	VMOVUPS 192(DX)(CX*1), Z19
+	MOVQ    p+16(FP), R8
+	LEAQ    (R8)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    SI, R10
+	MOVQ    n+48(FP), R11
+
+mix5AVX51264Rows:
+	CMPQ         R11, $0x00
+	JE           mix5AVX51264RowsDone
+	VMOVUPS      (R10), Z20
+	VMOVUPS      64(R10), Z21
+	VMOVUPS      128(R10), Z22
+	VMOVUPS      192(R10), Z23
+	VBROADCASTSS (R8), Z24
+	VFMADD231PS  Z20, Z24, Z0
+	VFMADD231PS  Z21, Z24, Z1
+	VFMADD231PS  Z22, Z24, Z2
+	VFMADD231PS  Z23, Z24, Z3
+	VBROADCASTSS (R8)(BX*1), Z24
+	VFMADD231PS  Z20, Z24, Z4
+	VFMADD231PS  Z21, Z24, Z5
+	VFMADD231PS  Z22, Z24, Z6
+	VFMADD231PS  Z23, Z24, Z7
+	VBROADCASTSS (R8)(BX*2), Z24
+	VFMADD231PS  Z20, Z24, Z8
+	VFMADD231PS  Z21, Z24, Z9
+	VFMADD231PS  Z22, Z24, Z10
+	VFMADD231PS  Z23, Z24, Z11
+	VBROADCASTSS (R9), Z24
+	VFMADD231PS  Z20, Z24, Z12
+	VFMADD231PS  Z21, Z24, Z13
+	VFMADD231PS  Z22, Z24, Z14
+	VFMADD231PS  Z23, Z24, Z15
+	VBROADCASTSS (R9)(BX*1), Z24
+	VFMADD231PS  Z20, Z24, Z16
+	VFMADD231PS  Z21, Z24, Z17
+	VFMADD231PS  Z22, Z24, Z18
+	VFMADD231PS  Z23, Z24, Z19
+	ADDQ         $0x04, R8
+	ADDQ         $0x04, R9
+	ADDQ         DI, R10
+	DECQ         R11
+	JMP          mix5AVX51264Rows
+
+mix5AVX51264RowsDone:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	VMOVUPS Z4, (AX)(CX*1)
+	VMOVUPS Z5, 64(AX)(CX*1)
+	VMOVUPS Z6, 128(AX)(CX*1)
+	VMOVUPS Z7, 192(AX)(CX*1)
+	VMOVUPS Z8, (AX)(CX*2)
+	VMOVUPS Z9, 64(AX)(CX*2)
+	VMOVUPS Z10, 128(AX)(CX*2)
+	VMOVUPS Z11, 192(AX)(CX*2)
+	VMOVUPS Z12, (DX)
+	VMOVUPS Z13, 64(DX)
+	VMOVUPS Z14, 128(DX)
+	VMOVUPS Z15, 192(DX)
+	VMOVUPS Z16, (DX)(CX*1)
+	VMOVUPS Z17, 64(DX)(CX*1)
+	VMOVUPS Z18, 128(DX)(CX*1)
+	VMOVUPS Z19, 192(DX)(CX*1)
+	ADDQ    $0x00000100, AX
+	ADDQ    $0x00000100, DX
+	ADDQ    $0x00000100, SI
+	SUBQ    $0x40, width+56(FP)
+	JMP     mix5AVX51264Width
+
+mix5AVX51264WidthDone:
+mix5AVX51216Width:
+	CMPQ    width+56(FP), $0x10
+	JL      mix5AVX51216WidthDone
+	VMOVUPS (AX), Z0
+	VMOVUPS (AX)(CX*1), Z1
+	VMOVUPS (AX)(CX*2), Z2
+	VMOVUPS (DX), Z3
+	VMOVUPS (DX)(CX*1), Z4
+	MOVQ    p+16(FP), R8
+	LEAQ    (R8)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    SI, R10
+	MOVQ    n+48(FP), R11
+
+mix5AVX51216Rows:
+	CMPQ         R11, $0x00
+	JE           mix5AVX51216RowsDone
+	VMOVUPS      (R10), Z5
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS (R8)(BX*1), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (R8)(BX*2), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS (R9), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS (R9)(BX*1), Z6
+	VFMADD231PS  Z5, Z6, Z4
+	ADDQ         $0x04, R8
+	ADDQ         $0x04, R9
+	ADDQ         DI, R10
+	DECQ         R11
+	JMP          mix5AVX51216Rows
+
+mix5AVX51216RowsDone:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, (AX)(CX*1)
+	VMOVUPS Z2, (AX)(CX*2)
+	VMOVUPS Z3, (DX)
+	VMOVUPS Z4, (DX)(CX*1)
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, DX
+	ADDQ    $0x40, SI
+	SUBQ    $0x10, width+56(FP)
+	JMP     mix5AVX51216Width
+
+mix5AVX51216WidthDone:
+	VZEROUPPER
+	RET
+
+// func tile6AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
+// Requires: AVX, AVX512F
+TEXT ·tile6AVX512(SB), NOSPLIT, $0-80
+	VMOVUPS everyFourth<>+0(SB), Z0
+	MOVQ    y+0(FP), AX
+	MOVQ    yStride+8(FP), CX
+	MOVQ    acc+16(FP), DX
+	MOVQ    wStride+32(FP), BX
+	MOVQ    xStride+48(FP), SI
+
+tile6AVX512Groups:
+	CMPQ   groups+64(FP), $0x00
+	JE     tile6AVX512GroupsDone
+	TESTQ  $0x00000001, flags+72(FP)
+	JNE    tile6AVX5120Continue
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	JMP    tile6AVX5120Start
+
+tile6AVX5120Continue:
+	VMOVUPS (DX), Z1
+	VMOVUPS 64(DX), Z2
+	VMOVUPS 128(DX), Z3
+	VMOVUPS 192(DX), Z4
+	VMOVUPS 256(DX), Z5
+	VMOVUPS 320(DX), Z6
+	VMOVUPS 384(DX), Z7
+	VMOVUPS 448(DX), Z8
+	VMOVUPS 512(DX), Z9
+	VMOVUPS 576(DX), Z10
+	VMOVUPS 640(DX), Z11
+	VMOVUPS 704(DX), Z12
+	VMOVUPS 768(DX), Z13
+	VMOVUPS 832(DX), Z14
+	VMOVUPS 896(DX), Z15
+	VMOVUPS 960(DX), Z16
+	VMOVUPS 1024(DX), Z17
+	VMOVUPS 1088(DX), Z18
+	VMOVUPS 1152(DX), Z19
+	VMOVUPS 1216(DX), Z20
+	VMOVUPS 1280(DX), Z21
+	VMOVUPS 1344(DX), Z22
+	VMOVUPS 1408(DX), Z23
+	VMOVUPS 1472(DX), Z24
+
+tile6AVX5120Start:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ x+40(FP), R9
+	LEAQ (R9)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ n+56(FP), R11
+
+tile6AVX5120Columns:
+	CMPQ        R11, $0x00
+	JE          tile6AVX5120ColumnsDone
+	VMOVUPS     (DI), Z25
+	VMOVUPS     (DI)(BX*1), Z26
+	VMOVUPS     (DI)(BX*2), Z27
+	VMOVUPS     (R8), Z28
+	VMOVUPS     (R9), Z29
+	VFMADD231PS Z25, Z29, Z1
+	VFMADD231PS Z26, Z29, Z2
+	VFMADD231PS Z27, Z29, Z3
+	VFMADD231PS Z28, Z29, Z4
+	VMOVUPS     (R9)(SI*1), Z29
+	VFMADD231PS Z25, Z29, Z5
+	VFMADD231PS Z26, Z29, Z6
+	VFMADD231PS Z27, Z29, Z7
+	VFMADD231PS Z28, Z29, Z8
+	VMOVUPS     (R9)(SI*2), Z29
+	VFMADD231PS Z25, Z29, Z9
+	VFMADD231PS Z26, Z29, Z10
+	VFMADD231PS Z27, Z29, Z11
+	VFMADD231PS Z28, Z29, Z12
+	VMOVUPS     (R10), Z29
+	VFMADD231PS Z25, Z29, Z13
+	VFMADD231PS Z26, Z29, Z14
+	VFMADD231PS Z27, Z29, Z15
+	VFMADD231PS Z28, Z29, Z16
+	VMOVUPS     (R10)(SI*1), Z29
+	VFMADD231PS Z25, Z29, Z17
+	VFMADD231PS Z26, Z29, Z18
+	VFMADD231PS Z27, Z29, Z19
+	VFMADD231PS Z28, Z29, Z20
+	VMOVUPS     (R10)(SI*2), Z29
+	VFMADD231PS Z25, Z29, Z21
+	VFMADD231PS Z26, Z29, Z22
+	VFMADD231PS Z27, Z29, Z23
+	VFMADD231PS Z28, Z29, Z24
+	ADDQ        $0x40, DI
+	ADDQ        $0x40, R8
+	ADDQ        $0x40, R9
+	ADDQ        $0x40, R10
+	SUBQ        $0x10, R11
+	JMP         tile6AVX5120Columns
+
+tile6AVX5120ColumnsDone:
+	TESTQ   $0x00000002, flags+72(FP)
+	JNE     tile6AVX512Fold
+	VMOVUPS Z1, (DX)
+	VMOVUPS Z2, 64(DX)
+	VMOVUPS Z3, 128(DX)
+	VMOVUPS Z4, 192(DX)
+	VMOVUPS Z5, 256(DX)
+	VMOVUPS Z6, 320(DX)
+	VMOVUPS Z7, 384(DX)
+	VMOVUPS Z8, 448(DX)
+	VMOVUPS Z9, 512(DX)
+	VMOVUPS Z10, 576(DX)
+	VMOVUPS Z11, 640(DX)
+	VMOVUPS Z12, 704(DX)
+	VMOVUPS Z13, 768(DX)
+	VMOVUPS Z14, 832(DX)
+	VMOVUPS Z15, 896(DX)
+	VMOVUPS Z16, 960(DX)
+	VMOVUPS Z17, 1024(DX)
+	VMOVUPS Z18, 1088(DX)
+	VMOVUPS Z19, 1152(DX)
+	VMOVUPS Z20, 1216(DX)
+	VMOVUPS Z21, 1280(DX)
+	VMOVUPS Z22, 1344(DX)
+	VMOVUPS Z23, 1408(DX)
+	VMOVUPS Z24, 1472(DX)
+	JMP     tile6AVX512Next
+
+tile6AVX512Fold:
+	MOVQ       AX, DI
+	VSHUFF32X4 $0x44, Z2, Z1, Z25
+	VSHUFF32X4 $0xee, Z2, Z1, Z26
+	VADDPS     Z26, Z25, Z25
+	VSHUFF32X4 $0x44, Z4, Z3, Z26
+	VSHUFF32X4 $0xee, Z4, Z3, Z27
+	VADDPS     Z27, Z26, Z26
+	VSHUFF32X4 $0x88, Z26, Z25, Z27
+	VSHUFF32X4 $0xdd, Z26, Z25, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMILPS  $0x0e, Z27, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMILPS  $0x01, Z27, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMPS    Z27, Z0, Z25
+	VMOVUPS    X25, (DI)
+	ADDQ       CX, DI
+	VSHUFF32X4 $0x44, Z6, Z5, Z25
+	VSHUFF32X4 $0xee, Z6, Z5, Z26
+	VADDPS     Z26, Z25, Z25
+	VSHUFF32X4 $0x44, Z8, Z7, Z26
+	VSHUFF32X4 $0xee, Z8, Z7, Z27
+	VADDPS     Z27, Z26, Z26
+	VSHUFF32X4 $0x88, Z26, Z25, Z27
+	VSHUFF32X4 $0xdd, Z26, Z25, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMILPS  $0x0e, Z27, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMILPS  $0x01, Z27, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMPS    Z27, Z0, Z25
+	VMOVUPS    X25, (DI)
+	ADDQ       CX, DI
+	VSHUFF32X4 $0x44, Z10, Z9, Z25
+	VSHUFF32X4 $0xee, Z10, Z9, Z26
+	VADDPS     Z26, Z25, Z25
+	VSHUFF32X4 $0x44, Z12, Z11, Z26
+	VSHUFF32X4 $0xee, Z12, Z11, Z27
+	VADDPS     Z27, Z26, Z26
+	VSHUFF32X4 $0x88, Z26, Z25, Z27
+	VSHUFF32X4 $0xdd, Z26, Z25, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMILPS  $0x0e, Z27, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMILPS  $0x01, Z27, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMPS    Z27, Z0, Z25
+	VMOVUPS    X25, (DI)
+	ADDQ       CX, DI
+	VSHUFF32X4 $0x44, Z14, Z13, Z25
+	VSHUFF32X4 $0xee, Z14, Z13, Z26
+	VADDPS     Z26, Z25, Z25
+	VSHUFF32X4 $0x44, Z16, Z15, Z26
+	VSHUFF32X4 $0xee, Z16, Z15, Z27
+	VADDPS     Z27, Z26, Z26
+	VSHUFF32X4 $0x88, Z26, Z25, Z27
+	VSHUFF32X4 $0xdd, Z26, Z25, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMILPS  $0x0e, Z27, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMILPS  $0x01, Z27, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMPS    Z27, Z0, Z25
+	VMOVUPS    X25, (DI)
+	ADDQ       CX, DI
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z25
+	VSHUFF32X4 $0x44, Z20, Z19, Z26
+	VSHUFF32X4 $0xee, Z20, Z19, Z27
+	VADDPS     Z27, Z26, Z26
+	VSHUFF32X4 $0x88, Z26, Z25, Z27
+	VSHUFF32X4 $0xdd, Z26, Z25, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMILPS  $0x0e, Z27, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMILPS  $0x01, Z27, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMPS    Z27, Z0, Z25
+	VMOVUPS    X25, (DI)
+	ADDQ       CX, DI
+	VSHUFF32X4 $0x44, Z22, Z21, Z25
+	VSHUFF32X4 $0xee, Z22, Z21, Z26
+	VADDPS     Z26, Z25, Z25
+	VSHUFF32X4 $0x44, Z24, Z23, Z26
+	VSHUFF32X4 $0xee, Z24, Z23, Z27
+	VADDPS     Z27, Z26, Z26
+	VSHUFF32X4 $0x88, Z26, Z25, Z27
+	VSHUFF32X4 $0xdd, Z26, Z25, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMILPS  $0x0e, Z27, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMILPS  $0x01, Z27, Z25
+	VADDPS     Z25, Z27, Z27
+	VPERMPS    Z27, Z0, Z25
+	VMOVUPS    X25, (DI)
+
+tile6AVX512Next:
+	MOVQ w+24(FP), DI
+	LEAQ (DI)(BX*4), DI
+	MOVQ DI, w+24(FP)
+	ADDQ $0x10, AX
+	CMPQ flags+72(FP), $0x02
+	JE   tile6AVX512Same
+	ADDQ $0x00000600, DX
+
+tile6AVX512Same:
+	DECQ groups+64(FP)
+	JMP  tile6AVX512Groups
+
+tile6AVX512GroupsDone:
+	VZEROUPPER
+	RET
+
+// func mix6AVX512(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n int, width int)
+// Requires: AVX, AVX512F
+TEXT ·mix6AVX512(SB), NOSPLIT, $0-64
+	MOVQ y+0(FP), AX
+	MOVQ yStride+8(FP), CX
+	LEAQ (AX)(CX*2), DX
+	ADDQ CX, DX
+	MOVQ pStride+24(FP), BX
+	MOVQ c+32(FP), SI
+	MOVQ cStride+40(FP), DI
+
+mix6AVX51264Width:
+	CMPQ    width+56(FP), $0x40
+	JL      mix6AVX51264WidthDone
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	VMOVUPS (AX)(CX*1), Z4
+	VMOVUPS 64(AX)(CX*1), Z5
+	VMOVUPS 128(AX)(CX*1), Z6
+	VMOVUPS 192(AX)(CX*1), Z7
+	VMOVUPS (AX)(CX*2), Z8
+	VMOVUPS 64(AX)(CX*2), Z9
+	VMOVUPS 128(AX)(CX*2), Z10
+	VMOVUPS 192(AX)(CX*2), Z11
+	VMOVUPS (DX), Z12
+	VMOVUPS 64(DX), Z13
+	VMOVUPS 128(DX), Z14
+	VMOVUPS 192(DX), Z15
+	VMOVUPS (DX)(CX*1), Z16
+	VMOVUPS 64(DX)(CX*1), Z17
+	VMOVUPS 128(DX)(CX*1), Z18
+	VMOVUPS 192(DX)(CX*1), Z19
+	VMOVUPS (DX)(CX*2), Z20
+	VMOVUPS 64(DX)(CX*2), Z21
+	VMOVUPS 128(DX)(CX*2), Z22
+	VMOVUPS 192(DX)(CX*2), Z23
+	MOVQ    p+16(FP), R8
+	LEAQ    (R8)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    SI, R10
+	MOVQ    n+48(FP), R11
+
+mix6AVX51264Rows:
+	CMPQ         R11, $0x00
+	JE           mix6AVX51264RowsDone
+	VMOVUPS      (R10), Z24
+	VMOVUPS      64(R10), Z25
+	VMOVUPS      128(R10), Z26
+	VMOVUPS      192(R10), Z27
+	VBROADCASTSS (R8), Z28
+	VFMADD231PS  Z24, Z28, Z0
+	VFMADD231PS  Z25, Z28, Z1
+	VFMADD231PS  Z26, Z28, Z2
+	VFMADD231PS  Z27, Z28, Z3
+	VBROADCASTSS (R8)(BX*1), Z28
+	VFMADD231PS  Z24, Z28, Z4
+	VFMADD231PS  Z25, Z28, Z5
+	VFMADD231PS  Z26, Z28, Z6
+	VFMADD231PS  Z27, Z28, Z7
+	VBROADCASTSS (R8)(BX*2), Z28
+	VFMADD231PS  Z24, Z28, Z8
+	VFMADD231PS  Z25, Z28, Z9
+	VFMADD231PS  Z26, Z28, Z10
+	VFMADD231PS  Z27, Z28, Z11
+	VBROADCASTSS (R9), Z28
+	VFMADD231PS  Z24, Z28, Z12
+	VFMADD231PS  Z25, Z28, Z13
+	VFMADD231PS  Z26, Z28, Z14
+	VFMADD231PS  Z27, Z28, Z15
+	VBROADCASTSS (R9)(BX*1), Z28
+	VFMADD231PS  Z24, Z28, Z16
+	VFMADD231PS  Z25, Z28, Z17
+	VFMADD231PS  Z26, Z28, Z18
+	VFMADD231PS  Z27, Z28, Z19
+	VBROADCASTSS (R9)(BX*2), Z28
+	VFMADD231PS  Z24, Z28, Z20
+	VFMADD231PS  Z25, Z28, Z21
+	VFMADD231PS  Z26, Z28, Z22
+	VFMADD231PS  Z27, Z28, Z23
+	ADDQ         $0x04, R8
+	ADDQ         $0x04, R9
+	ADDQ         DI, R10
+	DECQ         R11
+	JMP          mix6AVX51264Rows
+
+mix6AVX51264RowsDone:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	VMOVUPS Z4, (AX)(CX*1)
+	VMOVUPS Z5, 64(AX)(CX*1)
+	VMOVUPS Z6, 128(AX)(CX*1)
+	VMOVUPS Z7, 192(AX)(CX*1)
+	VMOVUPS Z8, (AX)(CX*2)
+	VMOVUPS Z9, 64(AX)(CX*2)
+	VMOVUPS Z10, 128(AX)(CX*2)
+	VMOVUPS Z11, 192(AX)(CX*2)
+	VMOVUPS Z12, (DX)
+	VMOVUPS Z13, 64(DX)
+	VMOVUPS Z14, 128(DX)
+	VMOVUPS Z15, 192(DX)
+	VMOVUPS Z16, (DX)(CX*1)
+	VMOVUPS Z17, 64(DX)(CX*1)
+	VMOVUPS Z18, 128(DX)(CX*1)
+	VMOVUPS Z19, 192(DX)(CX*1)
+	VMOVUPS Z20, (DX)(CX*2)
+	VMOVUPS Z21, 64(DX)(CX*2)
+	VMOVUPS Z22, 128(DX)(CX*2)
+	VMOVUPS Z23, 192(DX)(CX*2)
+	ADDQ    $0x00000100, AX
+	ADDQ    $0x00000100, DX
+	ADDQ    $0x00000100, SI
+	SUBQ    $0x40, width+56(FP)
+	JMP     mix6AVX51264Width
+
+mix6AVX51264WidthDone:
+mix6AVX51216Width:
+	CMPQ    width+56(FP), $0x10
+	JL      mix6AVX51216WidthDone
+	VMOVUPS (AX), Z0
+	VMOVUPS (AX)(CX*1), Z1
+	VMOVUPS (AX)(CX*2), Z2
+	VMOVUPS (DX), Z3
+	VMOVUPS (DX)(CX*1), Z4
+	VMOVUPS (DX)(CX*2), Z5
+	MOVQ    p+16(FP), R8
+	LEAQ    (R8)(BX*2), R9
+	ADDQ    BX, R9
+	MOVQ    SI, R10
+	MOVQ    n+48(FP), R11
+
+mix6AVX51216Rows:
+	CMPQ         R11, $0x00
+	JE           mix6AVX51216RowsDone
+	VMOVUPS      (R10), Z6
+	VBROADCASTSS (R8), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (R8)(BX*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (R8)(BX*2), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (R9), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (R9)(BX*1), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (R9)(BX*2), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         $0x04, R8
+	ADDQ         $0x04, R9
+	ADDQ         DI, R10
+	DECQ         R11
+	JMP          mix6AVX51216Rows
+
+mix6AVX51216RowsDone:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, (AX)(CX*1)
+	VMOVUPS Z2, (AX)(CX*2)
+	VMOVUPS Z3, (DX)
+	VMOVUPS Z4, (DX)(CX*1)
+	VMOVUPS Z5, (DX)(CX*2)
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, DX
+	ADDQ    $0x40, SI
+	SUBQ    $0x10, width+56(FP)
+	JMP     mix6AVX51216Width
+
+mix6AVX51216WidthDone:
 	VZEROUPPER
 	RET
 

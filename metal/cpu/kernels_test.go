@@ -29,17 +29,24 @@ func TestLevels(t *testing.T) {
 				return v
 			}
 			for range 300 {
-				cols, rows, n := r.IntN(200), 1+r.IntN(13), 1+r.IntN(11)
+				cols, rows, n := r.IntN(200), 1+r.IntN(45), 1+r.IntN(11)
+				if r.IntN(8) == 0 {
+					cols, n = 700+r.IntN(900), 90+r.IntN(20) // several pieces
+				}
 				if r.IntN(3) > 0 {
 					cols = (cols + 31) &^ 31
 				}
-				w := metal.Matrix{Format: metal.Format(r.IntN(3)), Rows: rows, Cols: cols}
+				w := metal.Matrix{Format: metal.Format(r.IntN(4)), Rows: rows, Cols: cols}
 				if w.Format == metal.MX4 {
 					w.Cols = (cols + 31) &^ 31
 					w.Scales = make([]byte, rows*w.Cols/32)
 					for i := range w.Scales {
 						w.Scales[i] = byte(r.IntN(190)) // 0, the subnormal scale, too
 					}
+				}
+				packed := w.Format == metal.BF12
+				if packed {
+					w.Format, w.Cols = metal.BF16, (cols+31)&^31
 				}
 				size := rows * w.Format.RowBytes(w.Cols)
 				w.Data = make([]byte, size+8)[r.IntN(8):][:size]
@@ -53,14 +60,32 @@ func TestLevels(t *testing.T) {
 				for i := 0; w.Format == metal.F32 && i+3 < size; i += 4 {
 					binary.LittleEndian.PutUint32(w.Data[i:], math.Float32bits(values[i]))
 				}
+				if packed {
+					w.Format = metal.BF12
+					w.Data, w.Scales = metal.PackBF12(rows, w.Cols, w.Data)
+				}
 				lo := r.IntN(rows)
 				hi := lo + 1 + r.IntN(rows-lo)
-				x, scratch := random(n*w.Cols), make([]float32, w.Cols)
+				x := random(n * w.Cols)
 				got, want := random(n*rows+9), make([]float32, n*rows+9)
 				copy(want, got) // what lies between and beyond the outputs must stay
-				k.matRows(got, rows, &w, lo, hi, x, n, scratch)
-				portable.matRows(want, rows, &w, lo, hi, x, n, scratch)
+				k.product(got, rows, &w, lo, hi, x, n, new(scratch))
+				portable.product(want, rows, &w, lo, hi, x, n, new(scratch))
 				same(t, got, want)
+
+				got, want = random(n*w.Cols+9), nil
+				want = append(want, got...)
+				k.unzipRows(got, x, w.Cols, n)
+				portable.unzipRows(want, x, w.Cols, n)
+				same(t, got, want)
+				got = random((hi-lo)*w.Cols + 9)
+				want = append(want[:0], got...)
+				k.widenRows(got, &w, lo, hi, new(scratch))
+				portable.widenRows(want, &w, lo, hi, new(scratch))
+				same(t, got, want)
+				zip(got[:w.Cols], want)
+				widen(want, &w, lo)
+				same(t, got[:w.Cols], want[:w.Cols])
 
 				y, a := random(cols), random(1)[0]
 				z := append([]float32(nil), y...)
@@ -69,6 +94,20 @@ func TestLevels(t *testing.T) {
 					axpy(z, a, x)
 				}
 				same(t, y, z)
+
+				// Attention's two: rows with gaps between them.
+				count, stride := 4*(1+r.IntN(5)), cols+r.IntN(5)
+				queries, latents := random(n*stride), random(count*stride)
+				got = random(n*(count+3) + 9)
+				want = append(want[:0], got...)
+				k.dots(got, count+3, latents, stride, count, queries, stride, n, cols, new(scratch))
+				portable.dots(want, count+3, latents, stride, count, queries, stride, n, cols, nil)
+				same(t, got, want)
+				got = random(n*stride + 9)
+				want = append(want[:0], got...)
+				k.mixes(got, stride, queries, stride, n, latents, stride, min(count, stride), cols)
+				portable.mixes(want, stride, queries, stride, n, latents, stride, min(count, stride), cols)
+				same(t, got, want)
 			}
 		})
 	}

@@ -14,8 +14,7 @@ const (
 	magic = 0x1.8p23 // adding it rounds to an integer
 )
 
-// exp is e^x: x = n·ln2 + h + lo with |h| ≤ ln2/2, then 1 + h + (h²·q(h) + lo) with
-// the sum's rounding error carried, then a scale by 2^n.
+// exp is e^x.
 func exp(x float32) float32 {
 	switch {
 	case x != x:
@@ -25,7 +24,13 @@ func exp(x float32) float32 {
 	case x < -104:
 		return 0
 	}
-	n := fma(x, log2e, magic) - magic
+	return scale(expParts(x))
+}
+
+// expParts is e^x as p·2^n: x = n·ln2 + h + lo with |h| ≤ ln2/2, and p = 1 + h +
+// (h²·q(h) + lo) with the sum's rounding error carried.
+func expParts(x float32) (p, n float32) {
+	n = fma(x, log2e, magic) - magic
 	r := fma(n, -ln2Hi, x)
 	h := fma(n, -ln2Lo, r)
 	lo := fma(n, -ln2Lo, r-h)
@@ -36,10 +41,14 @@ func exp(x float32) float32 {
 	q = fma(q, h, 1.0/6)
 	q = fma(q, h, 0.5)
 	s := 1 + h
-	p := s + (fma(float32(h*h), q, lo) + (h - (s - 1)))
-	// Two factors, so that a result that overflows or is subnormal is rounded once.
+	return s + (fma(float32(h*h), q, lo) + (h - (s - 1))), n
+}
+
+// scale is p·2^n, by two factors, so that a result that overflows or is subnormal is
+// rounded once.
+func scale(p, n float32) float32 {
 	half := int32(n) >> 1
-	return float32(p * pow2(half) * pow2(int32(n)-half))
+	return float32(float32(p*pow2(half)) * pow2(int32(n)-half))
 }
 
 // pow2 is 2^n for -126 ≤ n ≤ 127.
@@ -83,7 +92,29 @@ func tanh(x float32) float32 {
 	return copysign(1-2/(exp(2*a)+1), x)
 }
 
-func silu(x float32) float32 { return float32(x * sigmoid(x)) }
+// silu is x/(1+e^-x), as sigmoid with x in the quotient. Below zero the power of two of
+// e^x is left to the end, or a result near the subnormal ones would lose bits.
+func silu(x float32) float32 {
+	switch {
+	case x > 100:
+		return x
+	case x < -120:
+		x = -120 // gives −0
+	}
+	p, n := expParts(-abs(x))
+	e := scale(p, n)
+	s := 1 + e
+	lost := e - (s - 1)
+	inverse := 1 / s
+	if !(x < 0) {
+		p, n = 1, 0
+	}
+	top := float32(x * p)
+	low := fma(x, p, -top)
+	y := float32(top * inverse)
+	rest := fma(-y, lost, fma(-y, s, top)) + low
+	return scale(fma(rest, inverse, y), n)
+}
 
 // sqrt is correctly rounded: a float64 root has more than twice the bits of a float32.
 func sqrt(x float32) float32 { return float32(math.Sqrt(float64(x))) }

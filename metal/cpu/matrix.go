@@ -14,8 +14,14 @@ var e2m1 = [16]float32{0, .5, 1, 1.5, 2, 3, 4, 6, float32(math.Copysign(0, -1)),
 // NewMatrix wraps weights in the checkpoint's bytes.
 func (d *Device) NewMatrix(f metal.Format, rows, cols int, data, scales []byte) metal.Matrix {
 	want, wantScales := rows*f.RowBytes(cols), 0
-	if f == metal.MX4 {
+	switch f {
+	case metal.MX4:
 		wantScales = rows * (cols / metal.MX4Group)
+	case metal.BF12:
+		wantScales = len(scales)
+		if err := metal.CheckBF12(rows, cols, scales); err != nil {
+			panic(err)
+		}
 	}
 	if len(data) != want || len(scales) != wantScales {
 		panic(fmt.Sprintf("cpu: %v matrix of %d×%d: %d bytes of weights and %d of scales, want %d and %d", f, rows, cols, len(data), len(scales), want, wantScales))
@@ -30,14 +36,13 @@ func widen(dst []float32, w *metal.Matrix, r int) {
 	dst = dst[:w.Cols]
 	switch w.Format {
 	case metal.F32:
-		for i := range dst {
-			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-		}
+		f32s(dst, b)
 	case metal.BF16:
-		b = b[:2*len(dst)]
-		for i := range dst {
-			dst[i] = math.Float32frombits(uint32(b[2*i])<<16 | uint32(b[2*i+1])<<24)
-		}
+		bf16s(dst, b)
+	case metal.BF12:
+		row := make([]byte, 2*w.Cols)
+		metal.UnpackBF12(row, w, r)
+		bf16s(dst, row)
 	case metal.MX4:
 		groups := w.Cols / metal.MX4Group
 		for g, scale := range w.Scales[r*groups : (r+1)*groups] {
@@ -52,6 +57,21 @@ func widen(dst []float32, w *metal.Matrix, r int) {
 				out[2*i+1] = table[c>>4]
 			}
 		}
+	}
+}
+
+// f32s reads little-endian floats.
+func f32s(dst []float32, b []byte) {
+	for i := range dst {
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+}
+
+// bf16s widens BF16.
+func bf16s(dst []float32, b []byte) {
+	b = b[:2*len(dst)]
+	for i := range dst {
+		dst[i] = math.Float32frombits(uint32(b[2*i])<<16 | uint32(b[2*i+1])<<24)
 	}
 }
 

@@ -3,87 +3,210 @@ package cpu
 import "deltafin/metal"
 
 func (q *queue) Latent(cache []metal.Buffer, first int, kv, w metal.Buffer, n int, s metal.MLAShape, eps float32) {
-	width := s.KVRank + s.Rope
-	q.each(n, n*width, func(i int) {
-		row := kv.F[i*width : (i+1)*width]
-		out := latent(cache, first+i, width)
-		rmsNorm(out[:s.KVRank], row[:s.KVRank], w.F, eps)
-		copy(out[s.KVRank:], row[s.KVRank:])
-	})
+	q.each(n, n*(s.KVRank+s.Rope), simple{do: latent, vs: cache, n: first, x: kv.F, w: w.F, dim: s.KVRank + s.Rope, size: s.KVRank, a: eps})
 }
 
-// latent is the cached row of a position.
-func latent(cache []metal.Buffer, position, width int) []float32 {
-	at := position % metal.LatentBlock * width
-	return cache[position/metal.LatentBlock].F[at : at+width]
+// latent stores row i; n is the first row's position, size the part that is normed.
+func latent(o *simple, i int, _ *scratch) {
+	row, position := o.row(o.x, i), o.n+i
+	out := o.row(o.vs[position/metal.LatentBlock].F, position%metal.LatentBlock)
+	o.k.rmsNorm(out[:o.size], row[:o.size], o.w, o.a)
+	copy(out[o.size:], row[o.size:])
 }
 
+// MLA is defined head by head and row by row. The keys' half of kv_b is folded into
+// the query by axpy; a score is dot(folded, [c|r])·scale. Each block of LatentBlock
+// positions, counted from position 0, is summed by itself against its own maximum;
+// blocks then merge in order, and the values' half takes the mean latent to the
+// output. How rows, heads and blocks are shared among threads changes none of it.
 func (q *queue) MLA(o, qs metal.Buffer, cache []metal.Buffer, first int, kvB metal.Matrix, n int, s metal.MLAShape) {
-	width, head := s.KVRank+s.Rope, s.Nope+s.Rope
-	cost := n * s.Heads * (s.KVRank*(s.Nope+s.V) + (first+n)*2*width)
-	q.each(n*s.Heads, cost, func(task int) {
-		i, h := task/s.Heads, task%s.Heads
-		query := qs.F[(i*s.Heads+h)*head : (i*s.Heads+h+1)*head]
-		row := make([]float32, s.KVRank)
-
-		// Fold the keys' half of kv_b into the query.
-		folded := make([]float32, width)
-		for j := range s.Nope {
-			widen(row, &kvB, h*(s.Nope+s.V)+j)
-			q.d.kernels.axpy(folded[:s.KVRank], query[j], row)
+	const most = 2 << 20 // floats of folded queries at a time
+	m := &q.mla
+	width := s.KVRank + s.Rope
+	head, rows := s.Nope+s.Rope, max(1, most/(s.Heads*width))
+	for i := 0; i < n; i += rows {
+		*m = mla{
+			MLAShape: s, k: &q.d.kernels, cache: cache, kvB: kvB, width: width,
+			o: o.F[i*s.Heads*s.V:], q: qs.F[i*s.Heads*head:], n: min(rows, n-i), first: first + i,
+			folded: m.folded, means: m.means, states: m.states, blocks: m.blocks,
 		}
-		copy(folded[s.KVRank:], query[s.Nope:])
-
-		mean := q.d.kernels.attend(folded, cache, first+i, s)
-
-		// The values' half takes the mean latent to the head's output.
-		out := o.F[(i*s.Heads+h)*s.V : (i*s.Heads+h+1)*s.V]
-		first := h*(s.Nope+s.V) + s.Nope
-		q.d.kernels.matRows(out, s.V, &kvB, first, first+s.V, mean, 1, row)
-	})
+		m.run(q)
+	}
+	m.o, m.q, m.cache, m.kvB = nil, nil, nil, metal.Matrix{} // scratch outlives them
 }
 
-// attend is the softmax-weighted mean of the latents at positions 0 … last, by the
-// scores folded·[c|r]·scale. Each block of LatentBlock positions, counted from
-// position 0, is summed by itself against its own maximum; blocks then merge in order.
-func (k *kernels) attend(folded []float32, cache []metal.Buffer, last int, s metal.MLAShape) []float32 {
-	width := len(folded)
-	var top, total float32
-	mean, part := make([]float32, s.KVRank), make([]float32, s.KVRank)
-	var p [metal.LatentBlock]float32
-	for b := 0; b*metal.LatentBlock <= last; b++ {
-		n := min(metal.LatentBlock, last+1-b*metal.LatentBlock)
-		rows := cache[b].F
-		k.dots(p[:], 1, folded, rows, width, n)
-		for i := range n {
-			p[i] = float32(p[i] * s.Scale)
+// mla is an MLA being run: n rows at positions first …
+type mla struct {
+	metal.MLAShape
+	k     *kernels
+	o, q  []float32
+	cache []metal.Buffer
+	kvB   metal.Matrix
+	width int
+	n     int
+	first int
+
+	folded  []float32 // [n][Heads][width]
+	means   []float32 // [Heads][n][KVRank]: sums so far; at last means, unzipped
+	states  []float32 // [n][Heads][2]: the greatest score so far, the sum of weights
+	blocks  []float32 // [blocks][n][Heads][blockFloats]: sums that wait to merge
+	base    int       // the first of those blocks
+	merging int       // their number
+	phase   func(m *mla, i int, s *scratch)
+}
+
+func (m *mla) part(i int, s *scratch) { m.phase(m, i, s) }
+
+func (m *mla) run(q *queue) {
+	m.folded = grow(m.folded, m.n*m.Heads*m.width)
+	m.means = grow(m.means, m.n*m.Heads*m.KVRank)
+	m.states = grow(m.states, m.n*m.Heads*2)
+	m.do(q, (*mla).fold, m.Heads, m.n*m.Heads*m.KVRank*m.Nope)
+
+	last := m.first + m.n
+	cost := m.n * last * m.Heads * (m.width + m.KVRank)
+	blocks := (last + metal.LatentBlock - 1) / metal.LatentBlock
+	if m.n >= 4*q.d.Threads() || blocks == 1 {
+		m.do(q, (*mla).attendRow, m.n, cost)
+	} else {
+		// Few rows: threads share the blocks, and their sums merge afterwards.
+		const most = 1 << 20 // floats of those sums
+		step := max(q.d.Threads(), most/(m.n*m.Heads*m.blockFloats()))
+		m.blocks = grow(m.blocks, min(step, blocks)*m.n*m.Heads*m.blockFloats())
+		for m.base = 0; m.base < blocks; m.base += step {
+			m.do(q, (*mla).attendBlock, min(step, blocks-m.base), cost/blocks*min(step, blocks-m.base))
+			m.merging = min(step, blocks-m.base)
+			m.do(q, (*mla).mergeBlocks, m.n*m.Heads, m.n*m.Heads*m.KVRank*m.merging)
 		}
-		blockTop := p[0]
-		for _, v := range p[1:n] {
-			blockTop = max(blockTop, v)
-		}
-		var sum float32
-		clear(part)
-		for i := range n {
-			p[i] = exp(p[i] - blockTop)
-			sum += p[i]
-			k.axpy(part, p[i], rows[i*width:i*width+s.KVRank])
-		}
-		if b == 0 {
-			top, total = blockTop, sum
-			copy(mean, part)
-			continue
-		}
-		newTop := max(top, blockTop)
-		old, add := exp(top-newTop), exp(blockTop-newTop)
-		total = float32(total*old) + float32(sum*add)
-		for j := range mean {
-			mean[j] = float32(mean[j]*old) + float32(part[j]*add)
-		}
-		top = newTop
 	}
+	m.do(q, (*mla).unfold, m.Heads, m.n*m.Heads*m.KVRank*m.V)
+}
+
+func (m *mla) do(q *queue, phase func(*mla, int, *scratch), parts, cost int) {
+	m.phase = phase
+	q.run(parts, cost, m)
+}
+
+// fold folds the keys' half of kv_b into the queries of head h.
+func (m *mla) fold(h int, s *scratch) {
+	head, keys := m.Nope+m.Rope, h*(m.Nope+m.V)
+	// A sum of rows may be taken in any order of columns: here in that of matrix products.
+	c, sums := s.floats(m.Nope*m.KVRank), s.floats(m.n*m.KVRank)
+	m.k.widenRows(c, &m.kvB, keys, keys+m.Nope, s)
+	clear(sums)
+	m.k.mixes(sums, m.KVRank, m.q[h*head:], m.Heads*head, m.n, c, m.KVRank, m.Nope, m.KVRank)
+	for i := range m.n {
+		folded := m.folded[(i*m.Heads+h)*m.width:][:m.width]
+		zip(folded[:m.KVRank], sums[i*m.KVRank:])
+		copy(folded[m.KVRank:], m.q[(i*m.Heads+h)*head+m.Nope:])
+	}
+}
+
+// blockFloats is the size of a block's sum for one row and head: the weighted latents,
+// the greatest score, the sum of weights.
+func (m *mla) blockFloats() int { return m.KVRank + 2 }
+
+// attendRow sums row i over its blocks, for all heads.
+func (m *mla) attendRow(i int, s *scratch) {
+	sums := s.floats(m.Heads * m.blockFloats())
+	for b := 0; b*metal.LatentBlock <= m.first+i; b++ {
+		m.attend(sums, i, b, s)
+		for h := range m.Heads {
+			m.merge(i, h, b, sums[h*m.blockFloats():][:m.blockFloats()])
+		}
+	}
+	for h := range m.Heads {
+		m.finish(i, h, s)
+	}
+}
+
+// attendBlock sums block base+b for all rows and heads.
+func (m *mla) attendBlock(b int, s *scratch) {
+	size := m.Heads * m.blockFloats()
+	for i := range m.n {
+		if (m.base+b)*metal.LatentBlock <= m.first+i {
+			m.attend(m.blocks[(b*m.n+i)*size:][:size], i, m.base+b, s)
+		}
+	}
+}
+
+// mergeBlocks takes the sums of attendBlock in, for one row and head.
+func (m *mla) mergeBlocks(at int, s *scratch) {
+	i, h := at/m.Heads, at%m.Heads
+	last := (m.first + i) / metal.LatentBlock
+	for b := range min(m.merging, last+1-m.base) {
+		m.merge(i, h, m.base+b, m.blocks[((b*m.n+i)*m.Heads+h)*m.blockFloats():][:m.blockFloats()])
+	}
+	if m.base <= last && last < m.base+m.merging {
+		m.finish(i, h, s)
+	}
+}
+
+// attend is one block's sums for row i and all heads: sums[Heads][blockFloats].
+func (m *mla) attend(sums []float32, i, b int, s *scratch) {
+	n := min(metal.LatentBlock, m.first+i+1-b*metal.LatentBlock)
+	p, rows := s.floats(m.Heads*metal.LatentBlock), m.cache[b].F
+	defer s.release(p)
+	// Tiles take four positions: some beyond n, of which nothing is used.
+	m.k.dots(p, metal.LatentBlock, rows, m.width, (n+3)&^3, m.folded[i*m.Heads*m.width:], m.width, m.Heads, m.width, s)
+	for h := range m.Heads {
+		sum := sums[h*m.blockFloats():][:m.blockFloats()]
+		sum[m.KVRank], sum[m.KVRank+1] = m.weigh(p[h*metal.LatentBlock:][:n])
+		clear(sum[:m.KVRank])
+	}
+	m.k.mixes(sums, m.blockFloats(), p, metal.LatentBlock, m.Heads, rows, m.width, n, m.KVRank)
+}
+
+// weigh makes scores weights: e^(p·scale−top), and returns top and their sum.
+func (m *mla) weigh(p []float32) (top, sum float32) {
+	m.k.scales(p, p, m.Scale)
+	top = p[0]
+	for _, v := range p[1:] {
+		top = max(top, v)
+	}
+	return top, m.k.expSum(p, p, top)
+}
+
+func (m *mla) mean(i, h int) []float32 { return m.means[(h*m.n+i)*m.KVRank:][:m.KVRank] }
+
+// merge adds block b to what came before it.
+func (m *mla) merge(i, h, b int, sum []float32) {
+	part, blockTop, weight := sum[:m.KVRank], sum[m.KVRank], sum[m.KVRank+1]
+	mean, state := m.mean(i, h), m.states[(i*m.Heads+h)*2:][:2]
+	if b == 0 {
+		copy(mean, part)
+		state[0], state[1] = blockTop, weight
+		return
+	}
+	top := max(state[0], blockTop)
+	old, add := exp(state[0]-top), exp(blockTop-top)
+	state[0], state[1] = top, float32(state[1]*old)+float32(weight*add)
 	for j := range mean {
-		mean[j] /= total
+		mean[j] = float32(mean[j]*old) + float32(part[j]*add)
 	}
-	return mean
+}
+
+// finish divides by the weights' sum, and unzips the mean for kv_b.
+func (m *mla) finish(i, h int, s *scratch) {
+	mean, total := m.mean(i, h), m.states[(i*m.Heads+h)*2+1]
+	whole := s.floats(m.KVRank)[:m.KVRank]
+	defer s.release(whole)
+	for j := range whole {
+		whole[j] = mean[j] / total
+	}
+	m.k.unzipRows(mean, whole, m.KVRank, 1)
+}
+
+// unfold takes the mean latents of head h to its outputs.
+func (m *mla) unfold(h int, s *scratch) {
+	first := h*(m.Nope+m.V) + m.Nope
+	m.k.product(m.o[h*m.V:], m.Heads*m.V, &m.kvB, first, first+m.V, m.means[h*m.n*m.KVRank:], m.n, s)
+}
+
+// grow is s with at least n elements; what they are is not kept.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
 }

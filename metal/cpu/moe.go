@@ -3,32 +3,50 @@ package cpu
 import "deltafin/metal"
 
 func (q *queue) Route(ids []int32, weights []float32, logits, bias metal.Buffer, n, experts, k int, renormalize bool, scale float32) {
-	q.each(n, n*experts*16, func(i int) {
-		route(ids[i*k:(i+1)*k], weights[i*k:(i+1)*k], logits.F[i*experts:(i+1)*experts], bias.F, renormalize, scale)
-	})
+	q.routing = routing{&q.d.kernels, ids, weights, logits.F, bias.F, experts, k, renormalize, scale}
+	q.run(n, n*experts*16, &q.routing)
+	q.routing = routing{}
 }
 
-func route(ids []int32, weights, logits, bias []float32, renormalize bool, scale float32) {
-	score := make([]float32, len(logits))
-	choice := make([]float32, len(logits))
-	for e, l := range logits {
-		score[e] = sigmoid(l)
-		choice[e] = score[e] + bias[e]
-	}
-	// The k-th largest choice, ties to the lower id, by insertion: k is small.
+// routing is a Route being run; a part is a row.
+type routing struct {
+	kernels      *kernels
+	ids          []int32
+	weights      []float32
+	logits, bias []float32
+	experts, k   int
+	renormalize  bool
+	scale        float32
+}
+
+func (r *routing) part(i int, s *scratch) {
+	k, experts := r.k, r.experts
+	r.kernels.route(r.ids[i*k:(i+1)*k], r.weights[i*k:(i+1)*k], r.logits[i*experts:(i+1)*experts], r.bias, r.renormalize, r.scale, s)
+}
+
+func (kn *kernels) route(ids []int32, weights, logits, bias []float32, renormalize bool, scale float32, s *scratch) {
+	experts := len(logits)
+	score, choice := s.floats(experts)[:experts], s.floats(experts)[:experts]
+	kn.sigmoids(score, logits)
+	copy(choice, score)
+	kn.adds(choice, bias[:experts])
+	// The k-th largest choice, ties to the lower id, by insertion: k is small, and once
+	// there are k, few come above the last.
 	best := ids[:0]
-	for e := range choice {
-		at := len(best)
-		for at > 0 && choice[e] > choice[best[at-1]] {
-			at--
-		}
-		if at == len(ids) {
-			continue
-		}
-		if len(best) < len(ids) {
+	for e := 0; e < experts; e++ {
+		if len(best) == len(ids) {
+			e += kn.above(choice[e:], choice[best[len(best)-1]])
+			if e == experts {
+				break
+			}
+		} else {
 			best = best[:len(best)+1]
 		}
-		copy(best[at+1:], best[at:])
+		at := len(best) - 1
+		for at > 0 && choice[e] > choice[best[at-1]] {
+			best[at] = best[at-1]
+			at--
+		}
 		best[at] = int32(e)
 	}
 	// Ascending id, the order in which outputs are summed.
@@ -50,62 +68,98 @@ func route(ids []int32, weights, logits, bias []float32, renormalize bool, scale
 	}
 }
 
+// A part of Experts is some outputs of one expert: of w1 and w3, then of w2. One
+// barrier between the two steps serves all experts.
 func (q *queue) Experts(z metal.Buffer, jobs []metal.Expert, beta, lambda float32) {
-	// A task is some outputs of one expert's w1 and w3, then of its w2; one barrier
-	// between the two steps serves all experts.
-	x, gate, up := make([][]float32, len(jobs)), make([][]float32, len(jobs)), make([][]float32, len(jobs))
-	var first, second []part
-	cost := 0
+	if len(jobs) == 0 {
+		return
+	}
+	e := &q.experts
+	latent := jobs[0].W1.Cols
+	e.k, e.jobs, e.beta, e.lambda = &q.d.kernels, jobs, beta, lambda
+	e.z = q.unzip(z.F, latent, z.Len()/latent)
+	e.first, e.second, e.at = e.first[:0], e.second[:0], e.at[:0]
+	floats, cost, gathered := 0, 0, 0
 	for j := range jobs {
 		job := &jobs[j]
 		n := len(job.Rows)
-		x[j] = gather(z.F, job.Rows, job.W1.Cols)
-		gate[j], up[j] = make([]float32, n*job.W1.Rows), make([]float32, n*job.W1.Rows)
-		first = appendParts(first, j, job.W1.Rows, 2*n*job.W1.Cols)
-		second = appendParts(second, j, job.W2.Rows, n*job.W2.Cols)
+		e.at = append(e.at, floats)
+		floats += n * (latent + job.W1.Rows)
+		gathered += n * latent
+		e.first = appendParts(e.first, j, job.W1.Rows, pairs)
+		e.second = appendParts(e.second, j, job.W2.Rows, q.rowsPerPart(job.W2.Rows, n*job.W2.Cols))
 		cost += n * (2*job.W1.Rows*job.W1.Cols + job.W2.Rows*job.W2.Cols)
 	}
-	k := &q.d.kernels
-	q.each(len(first), cost, func(t int) {
-		p := first[t]
-		job := &jobs[p.job]
-		n, inter := len(job.Rows), job.W1.Rows
-		g, u, scratch := gate[p.job], up[p.job], make([]float32, job.W1.Cols)
-		k.matRows(g[p.lo:], inter, &job.W1, p.lo, p.hi, x[p.job], n, scratch)
-		k.matRows(u[p.lo:], inter, &job.W3, p.lo, p.hi, x[p.job], n, scratch)
-		for i := range n {
-			lo, hi := i*inter+p.lo, i*inter+p.hi
-			situ(g[lo:hi], g[lo:hi], u[lo:hi], beta, lambda)
-		}
-	})
-	q.each(len(second), cost, func(t int) {
-		p := second[t]
-		job := &jobs[p.job]
-		k.matRows(job.Out.F[p.lo:], job.W2.Rows, &job.W2, p.lo, p.hi, gate[p.job], len(job.Rows), make([]float32, job.W2.Cols))
-	})
+	e.floats = grow(e.floats, floats)
+	e.do(q, (*experts).gather, len(jobs), gathered)
+	e.do(q, (*experts).gateUp, len(e.first), cost)
+	e.do(q, (*experts).down, len(e.second), cost)
+	e.jobs, e.z = nil, nil
 }
 
-// gather is the given rows of z, one after the other; a single row is not copied.
-func gather(z []float32, rows []int32, width int) []float32 {
-	at := func(r int32) []float32 { return z[int(r)*width : (int(r)+1)*width] }
-	if len(rows) == 1 {
-		return at(rows[0])
-	}
-	x := make([]float32, 0, len(rows)*width)
-	for _, r := range rows {
-		x = append(x, at(r)...)
-	}
-	return x
+// experts is an Experts being run.
+type experts struct {
+	k             *kernels
+	jobs          []metal.Expert
+	beta, lambda  float32
+	z             []float32 // the rows, unzipped
+	floats        []float32 // from at[job]: its rows x[n][latent], then SiTU's outputs [n][inter], both unzipped
+	at            []int
+	first, second []expertPart
+	phase         func(e *experts, i int, s *scratch)
 }
 
-// part is some output rows of one job.
-type part struct{ job, lo, hi int }
+// expertPart is some output rows of one job.
+type expertPart struct{ job, lo, hi int }
 
-func appendParts(parts []part, job, rows, cost int) []part {
-	tasks, bounds := span(rows, (max(1, min(rows, (64<<10)/max(cost, 1)))+3)&^3)
-	for i := range tasks {
-		lo, hi := bounds(i)
-		parts = append(parts, part{job, lo, hi})
+func appendParts(parts []expertPart, job, rows, size int) []expertPart {
+	for lo := 0; lo < rows; lo += size {
+		parts = append(parts, expertPart{job, lo, min(rows, lo+size)})
 	}
 	return parts
+}
+
+func (e *experts) part(i int, s *scratch) { e.phase(e, i, s) }
+
+func (e *experts) do(q *queue, phase func(*experts, int, *scratch), parts, cost int) {
+	e.phase = phase
+	q.run(parts, cost, e)
+}
+
+// rows are a job's inputs and SiTU's outputs.
+func (e *experts) rows(j int) (x, act []float32) {
+	job := &e.jobs[j]
+	n := len(job.Rows)
+	f := e.floats[e.at[j]:]
+	x, f = f[:n*job.W1.Cols], f[n*job.W1.Cols:]
+	return x, f[:n*job.W1.Rows]
+}
+
+func (e *experts) gather(j int, _ *scratch) {
+	x, _ := e.rows(j)
+	latent := e.jobs[j].W1.Cols
+	for i, r := range e.jobs[j].Rows {
+		copy(x[i*latent:(i+1)*latent], e.z[int(r)*latent:])
+	}
+}
+
+func (e *experts) gateUp(i int, s *scratch) {
+	p := e.first[i]
+	job := &e.jobs[p.job]
+	n, inter, width := len(job.Rows), job.W1.Rows, p.hi-p.lo
+	x, act := e.rows(p.job)
+	gate, up := s.floats(n * width)[:n*width], s.floats(n * width)[:n*width]
+	e.k.product(gate, width, &job.W1, p.lo, p.hi, x, n, s)
+	e.k.product(up, width, &job.W3, p.lo, p.hi, x, n, s)
+	e.k.situ(gate, gate, up, e.beta, e.lambda)
+	for i := range n {
+		e.k.unzipRows(act[i*inter+p.lo:i*inter+p.hi], gate[i*width:(i+1)*width], width, 1)
+	}
+}
+
+func (e *experts) down(i int, s *scratch) {
+	p := e.second[i]
+	job := &e.jobs[p.job]
+	_, act := e.rows(p.job)
+	e.k.product(job.Out.F[p.lo:], job.W2.Rows, &job.W2, p.lo, p.hi, act, len(job.Rows), s)
 }

@@ -2,127 +2,110 @@ package cpu
 
 import "deltafin/metal"
 
+// simple is an operation over rows or vectors being run: its operands, and do, which
+// computes a part. A queue has one, so that running it allocates nothing.
+type simple struct {
+	k       *kernels
+	do      func(o *simple, i int, s *scratch)
+	y, x, w []float32
+	u       []float32
+	vs      []metal.Buffer
+	table   metal.Matrix
+	ids     []int
+	rows    []int32
+	n, dim  int
+	size    int // floats of a part, where parts are spans
+	a, b    float32
+}
+
+func (o *simple) part(i int, s *scratch) { o.do(o, i, s) }
+
+// row is the i-th row of dim floats.
+func (o *simple) row(x []float32, i int) []float32 { return x[i*o.dim : (i+1)*o.dim] }
+
+// span is where the i-th span of n floats lies.
+func (o *simple) span(i int) (lo, hi int) { return i * o.size, min((i+1)*o.size, o.n) }
+
+// each runs o's parts, together about cost multiply-adds.
+func (q *queue) each(parts, cost int, o simple) {
+	o.k = &q.d.kernels
+	q.simple = o
+	q.run(parts, cost, &q.simple)
+	q.simple = simple{}
+}
+
+// elements runs o over spans of n floats, each costing about cost multiply-adds.
+func (q *queue) elements(n, cost int, o simple) {
+	o.n, o.size = n, (max(1, min(4096, (n+7)/8))+15)&^15
+	q.each((n+o.size-1)/o.size, n*cost, o)
+}
+
 func (q *queue) Embed(y metal.Buffer, table metal.Matrix, ids []int) {
-	dim := table.Cols
-	q.each(len(ids), len(ids)*dim, func(i int) {
-		widen(y.F[i*dim:(i+1)*dim], &table, ids[i])
-	})
+	q.each(len(ids), len(ids)*table.Cols, simple{do: embed, y: y.F, table: table, ids: ids, dim: table.Cols})
 }
 
-func (q *queue) MatMul(y, x metal.Buffer, w metal.Matrix, n int) {
-	tasks, bounds := span(w.Rows, rowsPerTask(w.Rows, w.Cols*n))
-	q.each(tasks, n*w.Rows*w.Cols, func(i int) {
-		lo, hi := bounds(i)
-		q.d.kernels.matRows(y.F[lo:], w.Rows, &w, lo, hi, x.F, n, make([]float32, w.Cols))
-	})
-}
-
-// rowsPerTask cuts rows, each of cost multiply-adds, in tasks short enough to be
-// shared evenly and to end soon after a cancellation: a multiple of four rows.
-func rowsPerTask(rows, cost int) int {
-	const taskCost = 256 << 10
-	return (max(1, min((rows+7)/8, taskCost/max(cost, 1))) + 3) &^ 3
-}
+func embed(o *simple, i int, s *scratch) { widen(o.row(o.y, i), &o.table, o.ids[i]) }
 
 func (q *queue) RMSNorm(y, x, w metal.Buffer, n, dim int, eps float32) {
-	q.each(n, n*dim, func(i int) {
-		rmsNorm(y.F[i*dim:(i+1)*dim], x.F[i*dim:(i+1)*dim], w.F, eps)
-	})
+	q.each(n, n*dim, simple{do: rmsNorm, y: y.F, x: x.F, w: w.F, dim: dim, a: eps})
 }
 
-// rmsNorm is y = w·x/sqrt(mean(x²)+eps); y may be x.
-func rmsNorm(y, x, w []float32, eps float32) {
-	r := 1 / rootMeanSquare(x, eps)
-	for i := range x {
-		y[i] = float32(w[i] * (x[i] * r))
-	}
-}
-
-func rootMeanSquare(x []float32, eps float32) float32 {
-	return sqrt(dot(x, x)/float32(len(x)) + eps)
-}
+func rmsNorm(o *simple, i int, _ *scratch) { o.k.rmsNorm(o.row(o.y, i), o.row(o.x, i), o.w, o.a) }
 
 func (q *queue) AttnRes(y metal.Buffer, vs []metal.Buffer, normProj metal.Buffer, n, dim int, eps float32) {
-	q.each(n, 3*n*dim*len(vs), func(i int) {
-		at := func(v metal.Buffer) []float32 { return v.F[i*dim : (i+1)*dim] }
-		p := make([]float32, len(vs))
-		for j, v := range vs {
-			p[j] = dot(at(v), normProj.F) / rootMeanSquare(at(v), eps)
-		}
-		softmax(p)
-		out := at(y)
-		clear(out)
-		for j, v := range vs {
-			q.d.kernels.axpy(out, p[j], at(v))
-		}
-	})
+	q.each(n, 3*n*dim*len(vs), simple{do: attnRes, y: y.F, vs: vs, w: normProj.F[:dim], dim: dim, a: eps})
 }
 
-func softmax(x []float32) {
-	top := x[0]
-	for _, v := range x[1:] {
-		top = max(top, v)
+func attnRes(o *simple, i int, s *scratch) {
+	p := s.floats(len(o.vs))[:len(o.vs)]
+	for j, v := range o.vs {
+		product, squares := o.k.resDots(o.row(v.F, i), o.w)
+		p[j] = product / rootMean(squares, o.dim, o.a)
 	}
-	var sum float32
-	for i, v := range x {
-		x[i] = exp(v - top)
-		sum += x[i]
-	}
-	for i := range x {
-		x[i] /= sum
-	}
-}
-
-// elements runs f over spans of n floats, each costing about cost multiply-adds.
-func (q *queue) elements(n, cost int, f func(lo, hi int)) {
-	tasks, bounds := span(n, max(1, min(4096, (n+7)/8)))
-	q.each(tasks, n*cost, func(i int) { f(bounds(i)) })
+	o.k.softmax(p)
+	o.k.mixed(o.row(o.y, i), o.vs, i, o.dim, p)
 }
 
 func (q *queue) Zero(y metal.Buffer) { clear(y.F) }
 
-func (q *queue) Add(y, x metal.Buffer) {
-	q.elements(len(x.F), 1, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			y.F[i] += x.F[i]
-		}
-	})
+func (q *queue) Add(y, x metal.Buffer) { q.elements(len(x.F), 1, simple{do: add, y: y.F, x: x.F}) }
+
+func add(o *simple, i int, _ *scratch) {
+	lo, hi := o.span(i)
+	o.k.adds(o.y[lo:hi], o.x[lo:hi])
 }
 
 func (q *queue) MulSigmoid(y, g metal.Buffer) {
-	q.elements(len(g.F), 16, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			y.F[i] = float32(y.F[i] * sigmoid(g.F[i]))
-		}
-	})
+	q.elements(len(g.F), 16, simple{do: mulSigmoid, y: y.F, x: g.F})
+}
+
+func mulSigmoid(o *simple, i int, _ *scratch) {
+	lo, hi := o.span(i)
+	o.k.mulSigmoids(o.y[lo:hi], o.x[lo:hi])
 }
 
 func (q *queue) Sigmoid(y, x metal.Buffer) {
-	q.elements(len(x.F), 16, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			y.F[i] = sigmoid(x.F[i])
-		}
-	})
+	q.elements(len(x.F), 16, simple{do: sigmoidSpan, y: y.F, x: x.F})
+}
+
+func sigmoidSpan(o *simple, i int, _ *scratch) {
+	lo, hi := o.span(i)
+	o.k.sigmoids(o.y[lo:hi], o.x[lo:hi])
 }
 
 func (q *queue) SiTU(y, g, u metal.Buffer, beta, lambda float32) {
-	q.elements(len(g.F), 48, func(lo, hi int) {
-		situ(y.F[lo:hi], g.F[lo:hi], u.F[lo:hi], beta, lambda)
-	})
+	q.elements(len(g.F), 48, simple{do: situ, y: y.F, x: g.F, u: u.F, a: beta, b: lambda})
 }
 
-func situ(y, g, u []float32, beta, lambda float32) {
-	for i := range g {
-		gate := beta * tanh(g[i]/beta) * sigmoid(g[i])
-		y[i] = float32(gate * (lambda * tanh(u[i]/lambda)))
-	}
+func situ(o *simple, i int, _ *scratch) {
+	lo, hi := o.span(i)
+	o.k.situ(o.y[lo:hi], o.x[lo:hi], o.u[lo:hi], o.a, o.b)
 }
 
 func (q *queue) AddRows(y, x metal.Buffer, rows []int32, weights []float32, dim int) {
-	q.each(len(rows), len(rows)*dim, func(i int) {
-		out, in := y.F[int(rows[i])*dim:(int(rows[i])+1)*dim], x.F[i*dim:(i+1)*dim]
-		for j := range out {
-			out[j] += float32(weights[i] * in[j])
-		}
-	})
+	q.each(len(rows), len(rows)*dim, simple{do: addRow, y: y.F, x: x.F, w: weights, rows: rows, dim: dim})
+}
+
+func addRow(o *simple, i int, _ *scratch) {
+	o.k.addScaleds(o.row(o.y, int(o.rows[i])), o.row(o.x, i), o.w[i])
 }

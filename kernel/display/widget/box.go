@@ -39,12 +39,8 @@ func (m *Manager) box(kind, between string, children []any) *Box {
 		}
 		w, ok := c.(Widget)
 		if !ok {
-			shown, ok := display.Of(c)
-			if !ok {
-				shown = display.Text(fmt.Sprint(c))
-			}
 			o := m.Output()
-			s := rendered(shown, "")
+			s := rendered(display.Render(c), "")
 			o.shown, o.size = append(o.shown, s), s.bytes()
 			w = o
 		}

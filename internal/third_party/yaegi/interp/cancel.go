@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"go/token"
 	"reflect"
+	"runtime"
 	"runtime/debug"
+	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -22,6 +25,16 @@ type Run struct {
 	// Uncaught, when set before the run begins, takes the panics that nothing
 	// recovers in the goroutines that go statements start; those then end alone.
 	Uncaught func(v any)
+
+	// Waits, when set before the run begins, is told that the calling goroutine is
+	// about to do one of these channel operations, none of which may be possible
+	// yet. It may give what to call when one was done; at says where it is.
+	Waits func(at func() TraceFrame, cases []reflect.SelectCase) (done func())
+
+	// recovering has, by goroutine, what a call that is deferred may recover from,
+	// and recovers is how many there are.
+	recovering sync.Map
+	recovers   atomic.Int32
 
 	// trace has the positions of the latest panic, innermost first.
 	trace atomic.Pointer[[]TraceFrame]
@@ -62,6 +75,47 @@ func (r *Run) Trace() []TraceFrame {
 		return *p
 	}
 	return nil
+}
+
+// deferredBy is what the call that has just been entered may recover from: nil unless
+// the calling goroutine's function panics and has deferred it.
+func (r *Run) deferredBy() *panicking {
+	if r.recovers.Load() == 0 {
+		return nil
+	}
+	if p, ok := r.recovering.LoadAndDelete(goroutineID()); ok {
+		return p.(*panicking)
+	}
+	return nil
+}
+
+// goroutineID is the number of the calling goroutine.
+func goroutineID() string {
+	var buf [64]byte
+	id, _, _ := strings.Cut(string(buf[:runtime.Stack(buf[:], false)]), " [")
+	return id
+}
+
+// choose is reflect.Select for the statement n.
+func (r *Run) choose(n *node, cases []reflect.SelectCase) (int, reflect.Value, bool) {
+	if r.Waits != nil {
+		at := func() TraceFrame {
+			p := n.interp.fset.Position(n.pos)
+			return TraceFrame{File: p.Filename, Line: p.Line, Col: p.Column}
+		}
+		if done := r.Waits(at, cases); done != nil {
+			defer done()
+		}
+	}
+	return reflect.Select(cases)
+}
+
+// made tells the embedder of a new channel.
+func (interp *Interpreter) made(ch reflect.Value) reflect.Value {
+	if interp.Made != nil {
+		interp.Made(ch)
+	}
+	return ch
 }
 
 // Catch, deferred at the top of a goroutine, hands a panic to Uncaught.
@@ -170,6 +224,7 @@ func (interp *Interpreter) Func(name string) (Func, bool) {
 	return func(in []reflect.Value) []reflect.Value {
 		f := interp.frame
 		fr := newFrame(f, len(def.types), interp.entry(f))
+		fr.deferredBy = fr.run.deferredBy()
 		for i, t := range def.types {
 			fr.data[i] = reflect.New(t).Elem()
 		}

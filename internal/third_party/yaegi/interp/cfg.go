@@ -603,9 +603,13 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 		case switchStmt, switchIfStmt, typeSwitch:
 			// Make sure default clause is in last position.
 			c := n.lastChild().child
-			if i, l := getDefault(n), len(c)-1; i >= 0 && i != l {
+			if i, l := getDefault(n), len(c)-1; i >= 0 && i != l && n.kind != switchIfStmt {
 				c[i], c[l] = c[l], c[i]
 			}
+			sc = sc.pushBloc()
+			sc.loop = n
+
+		case selectStmt: // which a break without label leaves
 			sc = sc.pushBloc()
 			sc.loop = n
 
@@ -806,6 +810,8 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 					// Do not skip assign operation if it is combined with another operator.
 				case src.rval.IsValid():
 					// Do not skip assign operation if setting from a constant value.
+				case dest.rval.IsValid():
+					// Nor if setting a compiled package's variable, which is in no frame.
 				case isMapEntry(dest):
 					// Setting a map entry requires an additional step, do not optimize.
 					// As we only write, skip the default useless getIndexMap dest action.
@@ -824,11 +830,6 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 					if src.typ.untyped && !dest.typ.untyped {
 						src.typ = dest.typ
 					}
-				case n.nleft == 1 && src.action == aRecv:
-					// Assign by reading from a receiving channel.
-					n.gen = nop
-					src.findex = dest.findex // Set recv address to LHS.
-					dest.typ = src.typ
 				case n.nleft == 1 && src.action == aCompositeLit:
 					if isInterface(dest.typ) {
 						// Skip optimisation for assigned interface.
@@ -984,14 +985,14 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 				// by constOp and available in n.rval. Nothing else to do at execution.
 				n.gen = nop
 				n.findex = notInFrame
-			case n.anc.kind == assignStmt && n.anc.action == aAssign && n.anc.nleft == 1:
+			case n.anc.kind == assignStmt && n.anc.action == aAssign && n.anc.nleft == 1 && n.anc.child[0].ident != "_" && !isInterface(n.anc.child[0].typ):
 				// To avoid a copy in frame, if the result is to be assigned, store it directly
 				// at the frame location of destination.
 				dest := n.anc.child[childPos(n)-n.anc.nright]
 				n.typ = dest.typ
 				n.findex = dest.findex
 				n.level = dest.level
-			case n.anc.kind == returnStmt:
+			case returnsAlone(n) && !isInterface(sc.def.typ.ret[childPos(n)]):
 				// To avoid a copy in frame, if the result is to be returned, store it directly
 				// at the frame location reserved for output arguments.
 				n.findex = childPos(n)
@@ -1024,9 +1025,12 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 			case stringT:
 				n.typ = sc.getType("byte")
 			case valueT:
-				if t.rtype.Kind() == reflect.String {
+				switch t.rtype.Kind() {
+				case reflect.String:
 					n.typ = sc.getType("byte")
-				} else {
+				case reflect.Ptr: // to an array
+					n.typ = valueTOf(t.rtype.Elem().Elem())
+				default:
 					n.typ = valueTOf(t.rtype.Elem())
 				}
 			case funcT:
@@ -1220,7 +1224,7 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 				wireChild(n)
 				if typ := c0.typ; len(typ.ret) > 0 {
 					n.typ = typ.ret[0]
-					if n.anc.kind == returnStmt && n.typ.id() == sc.def.typ.ret[0].id() {
+					if returnsAlone(n) && n.typ.id() == sc.def.typ.ret[0].id() {
 						// Store the result directly to the return value area of frame.
 						// It can be done only if no type conversion at return is involved.
 						n.findex = childPos(n)
@@ -1254,7 +1258,7 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 					case "unsafe.alignOf", "unsafe.Offsetof", "unsafe.Sizeof":
 						n.gen = nop
 					}
-				case n.anc.kind == returnStmt:
+				case returnsAlone(n):
 					// Store result directly to frame output location, to avoid a frame copy.
 					n.findex = 0
 				case bname == "cap" && isInConstOrTypeDecl(n):
@@ -1350,7 +1354,7 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 						}
 					} else {
 						n.typ = valueTOf(typ.Out(0))
-						if n.anc.kind == returnStmt {
+						if returnsAlone(n) {
 							n.findex = childPos(n)
 						} else {
 							n.findex = sc.add(n.typ)
@@ -1403,7 +1407,7 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 				}
 				if typ := c0.typ; len(typ.ret) > 0 {
 					n.typ = typ.ret[0]
-					if n.anc.kind == returnStmt && n.typ.id() == sc.def.typ.ret[0].id() {
+					if returnsAlone(n) && n.typ.id() == sc.def.typ.ret[0].id() {
 						// Store the result directly to the return value area of frame.
 						// It can be done only if no type conversion at return is involved.
 						n.findex = childPos(n)
@@ -1517,7 +1521,7 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 			init, body := n.child[0], n.child[1]
 			n.start = init.start
 			init.tnext = body.start
-			body.tnext = n.start
+			body.tnext = body.start
 			sc = sc.pop()
 
 		case forStmt2: // for cond {}
@@ -2006,6 +2010,7 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 			}
 
 		case selectStmt:
+			sc = sc.pop()
 			wireChild(n)
 			// Move action to block statement, so select node can be an exit point.
 			n.child[0].gen = _select
@@ -2170,36 +2175,46 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 				// Switch is empty
 				break
 			}
-			// Wire case clauses in reverse order so the next start node is already resolved when used.
+			// The conditions in their order, then the default clause wherever it stands.
+			def := getDefault(n)
+			otherwise := n
+			if def >= 0 {
+				otherwise = clauses[def]
+			}
 			for i := l - 1; i >= 0; i-- {
 				c := clauses[i]
 				c.gen = nop
 				if len(c.child) == 0 {
 					c.tnext = n
 					c.fnext = n
-				} else {
-					body := c.lastChild()
-					if len(c.child) > 1 {
-						cond := c.child[0]
-						cond.tnext = body.start
-						if i == l-1 {
-							setFNext(cond, n)
-						} else {
-							setFNext(cond, clauses[i+1].start)
-						}
-						c.start = cond.start
-					} else {
-						c.start = body.start
-					}
-					// If last case body statement is a fallthrough, then jump to next case body
-					if i < l-1 && len(body.child) > 0 && body.lastChild().kind == fallthroughtStmt {
-						body.tnext = clauses[i+1].lastChild().start
-					} else {
-						body.tnext = n
+					continue
+				}
+				body := c.lastChild()
+				c.start = body.start
+				if i != def {
+					cond := c.child[0]
+					cond.tnext = body.start
+					c.start = cond.start
+				}
+				// If last case body statement is a fallthrough, then jump to next case body
+				body.tnext = n
+				if i < l-1 && len(body.child) > 0 && body.lastChild().kind == fallthroughtStmt {
+					if next := clauses[i+1]; len(next.child) > 0 {
+						body.tnext = next.lastChild().start
 					}
 				}
 			}
-			sbn.start = clauses[0].start
+			if def >= 0 {
+				otherwise = otherwise.start
+			}
+			next := otherwise
+			for i := l - 1; i >= 0; i-- {
+				if i != def {
+					setFNext(clauses[i].child[0], next)
+					next = clauses[i].start
+				}
+			}
+			sbn.start = next
 			n.start = n.child[0].start
 			n.child[0].tnext = sbn.start
 
@@ -2282,12 +2297,12 @@ func (interp *Interpreter) cfg(root *node, sc *scope, importPath, pkgName string
 			case n.rval.IsValid():
 				n.gen = nop
 				n.findex = notInFrame
-			case n.anc.kind == assignStmt && n.anc.action == aAssign && n.anc.nright == 1:
-				dest := n.anc.child[childPos(n)-n.anc.nright]
+			case n.action != aRecv && n.anc.kind == assignStmt && n.anc.action == aAssign && n.anc.nleft == 1 && n.anc.child[0].ident != "_" && !isInterface(n.anc.child[0].typ):
+				dest := n.anc.child[0]
 				n.typ = dest.typ
 				n.findex = dest.findex
 				n.level = dest.level
-			case n.anc.kind == returnStmt:
+			case returnsAlone(n) && !isInterface(sc.def.typ.ret[childPos(n)]):
 				pos := childPos(n)
 				n.typ = sc.def.typ.ret[pos]
 				n.findex = pos
@@ -3282,3 +3297,7 @@ func sizeof(n *node) {
 	n.typ = n.scope.getType("uintptr")
 	n.rval = reflect.ValueOf(n.child[1].typ.TypeOf().Size())
 }
+
+// returnsAlone says whether n is the only operand of a return statement: then it may be
+// computed in the place of the result, which no other operand reads.
+func returnsAlone(n *node) bool { return n.anc.kind == returnStmt && len(n.anc.child) == 1 }

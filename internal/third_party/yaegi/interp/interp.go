@@ -107,8 +107,10 @@ type frame struct {
 	data []reflect.Value // values
 
 	mutex     sync.RWMutex
-	deferred  [][]reflect.Value // defer stack, latest last
-	panicking *panicking        // of the function, shared with its closures' copies; nil before it is needed
+	deferred  []deferredCall // latest last
+	panicking *panicking     // of the function, shared with its closures' copies; nil before it is needed
+
+	deferredBy *panicking // of the panicking function that this call is deferred by
 }
 
 // A panicking is what a function panics with while its deferred calls run.
@@ -130,6 +132,17 @@ func newFrame(anc *frame, length int, run *Run) *frame {
 	}
 	return f
 }
+
+// bare is f for a function that uses none of its variables, which it doesn't keep.
+func (f *frame) bare() *frame {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.panicking == nil {
+		f.panicking = &panicking{}
+	}
+	return &frame{anc: f.root, root: f.root, panicking: f.panicking, run: f.run, debug: f.debug}
+}
+
 func (f *frame) clone() *frame {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -180,6 +193,9 @@ type Interpreter struct {
 	// RunOf, when set, tells which run the calling goroutine belongs to; nil
 	// means that it can't.
 	RunOf func() *Run
+
+	// Made, when set, is told of each channel that is made.
+	Made func(ch reflect.Value)
 
 	// nindex is a node number incremented for each new node.
 	// It is used for debug (AST and CFG graphs). As it is atomically

@@ -33,9 +33,11 @@ func asGo(v any) any {
 		}
 	case string:
 		switch {
-		case x == "reflect.MakeSlice: negative len", x == "reflect.MakeSlice: negative cap":
+		case x == "reflect.MakeSlice: negative len":
 			return RuntimeError("runtime error: makeslice: len out of range")
-		case x == "reflect.MakeSlice: len > cap":
+		case x == "reflect.MakeChan: negative buffer size":
+			return RuntimeError("makechan: size out of range")
+		case x == "reflect.MakeSlice: len > cap", x == "reflect.MakeSlice: negative cap":
 			return RuntimeError("runtime error: makeslice: cap out of range")
 		case strings.HasPrefix(x, "reflect: ") && strings.HasSuffix(x, "index out of range"):
 			return RuntimeError("runtime error: index out of range")

@@ -201,14 +201,34 @@ func panicFunc(s *scope) string {
 	return s.pkgID
 }
 
+// A deferredCall is a function and its arguments; slice says that the last is a slice
+// of the variadic ones.
+type deferredCall struct {
+	val   []reflect.Value
+	slice bool
+}
+
 // deferred runs a deferred call. If it panics, that is the panic from then on.
-func (p *panicking) deferred(val []reflect.Value) {
+func (p *panicking) deferred(r *Run, c deferredCall) {
+	if p.active {
+		g := goroutineID()
+		r.recovering.Store(g, p)
+		r.recovers.Add(1)
+		defer func() {
+			r.recovering.Delete(g)
+			r.recovers.Add(-1)
+		}()
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			p.value, p.active = asGo(r), true
 		}
 	}()
-	val[0].Call(val[1:])
+	if c.slice {
+		c.val[0].CallSlice(c.val[1:])
+		return
+	}
+	callFunc(c.val[0], c.val[1:])
 }
 
 func isAbortHandler(err error) (ok bool) {
@@ -235,7 +255,7 @@ func runCfg(n *node, f *frame, funcNode, callNode *node) {
 			last := len(f.deferred) - 1
 			val := f.deferred[last]
 			f.deferred = f.deferred[:last]
-			p.deferred(val)
+			p.deferred(f.run, val)
 		}
 		if !p.active {
 			return
@@ -357,6 +377,21 @@ func typeAssert(n *node, withResult, withOk bool) {
 	next := getExec(n.tnext)
 
 	switch {
+	case isEmptyInterface(typ): // what is not nil has it
+		n.exec = func(f *frame) bltn {
+			v := value(f)
+			ok := v.IsValid() && (v.Kind() != reflect.Interface || !v.IsNil())
+			if !ok && !withOk {
+				panic(n.cfgErrorf("interface conversion: interface is nil, not interface {}"))
+			}
+			if ok && withResult {
+				value0(f).Set(v)
+			}
+			if setStatus {
+				value1(f).SetBool(ok)
+			}
+			return next
+		}
 	case isInterfaceSrc(typ):
 		n.exec = func(f *frame) bltn {
 			valf := value(f)
@@ -782,14 +817,9 @@ func assign(n *node) {
 	level := make([]int, n.nright)
 
 	for i := range types {
-		var t reflect.Type
-		switch typ := n.child[sbase+i].typ; {
-		case isInterfaceSrc(typ):
-			t = typ.frameType()
-		default:
-			t = typ.TypeOf()
+		if typ := n.child[i].typ; n.child[i].ident != "_" {
+			types[i] = typ.frameType()
 		}
-		types[i] = t
 		index[i] = n.child[i].findex
 		level[i] = n.child[i].level
 	}
@@ -816,19 +846,23 @@ func assign(n *node) {
 	// then evaluate assign left hand side and copy temporary into it
 	n.exec = func(f *frame) bltn {
 		t := make([]reflect.Value, len(svalue))
+		maps, keys := make([]reflect.Value, len(svalue)), make([]reflect.Value, len(svalue))
 		for i, s := range svalue {
 			if n.child[i].ident == "_" {
 				continue
 			}
 			t[i] = reflect.New(types[i]).Elem()
 			t[i].Set(s(f))
+			if j := ivalue[i]; j != nil {
+				maps[i], keys[i] = settable(dvalue[i](f)), settable(j(f))
+			}
 		}
 		for i, d := range dvalue {
 			if n.child[i].ident == "_" {
 				continue
 			}
-			if j := ivalue[i]; j != nil {
-				d(f).SetMapIndex(j(f), t[i]) // Assign a map entry
+			if ivalue[i] != nil {
+				maps[i].SetMapIndex(keys[i], t[i]) // Assign a map entry
 			} else {
 				d(f).Set(t[i]) // Assign a var or array/slice entry
 			}
@@ -950,7 +984,10 @@ func _recover(n *node) {
 	dest := genValue(n)
 
 	n.exec = func(f *frame) bltn {
-		p := f.anc.panicking
+		p := f.deferredBy
+		if p == nil {
+			p = f.anc.panicking
+		}
 		if p == nil || !p.active {
 			dest(f).SetZero()
 			return tnext
@@ -989,7 +1026,7 @@ func genBuiltinDeferWrapper(n *node, in, out []func(*frame) reflect.Value, fn fu
 
 			funcType := named.FuncOf(inTypes, outTypes, false)
 			val[0] = reflect.MakeFunc(funcType, fn)
-			f.deferred = append(f.deferred, val)
+			f.deferred = append(f.deferred, deferredCall{val, false})
 			return next
 		}
 		return
@@ -1017,7 +1054,6 @@ func genFunctionWrapper(n *node) func(*frame) reflect.Value {
 	if def, ok = n.val.(*node); !ok {
 		return genValueAsFunctionWrapper(n)
 	}
-	start := def.child[3].start
 	numRet := len(def.typ.ret)
 	var rcvr func(*frame) reflect.Value
 
@@ -1036,9 +1072,14 @@ func genFunctionWrapper(n *node) func(*frame) reflect.Value {
 			return v
 		}
 
+		if rcvr == nil && def.kind == funcDecl {
+			f = f.bare()
+		}
+
 		return reflect.MakeFunc(funcType, func(in []reflect.Value) []reflect.Value {
 			// Allocate and init local frame. All values to be settable and addressable.
 			fr := newFrame(f, len(def.types), n.interp.entry(f))
+			fr.deferredBy = fr.run.deferredBy()
 			d := fr.data
 			for i, t := range def.types {
 				d[i] = reflect.New(t).Elem()
@@ -1087,7 +1128,7 @@ func genFunctionWrapper(n *node) func(*frame) reflect.Value {
 			}
 
 			// Interpreter code execution.
-			runCfg(start, fr, def, n)
+			runCfg(def.child[3].start, fr, def, n) // which a literal before def doesn't know yet
 
 			return fr.data[:numRet]
 		})
@@ -1215,7 +1256,7 @@ func call(n *node) {
 			for i, v := range values {
 				val[i+1] = v(f)
 			}
-			f.deferred = append(f.deferred, val)
+			f.deferred = append(f.deferred, deferredCall{val, hasVariadicArgs})
 			return tnext
 		}
 		return
@@ -1240,7 +1281,7 @@ func call(n *node) {
 			if hasVariadicArgs {
 				callf = func(in []reflect.Value) []reflect.Value { return bf.CallSlice(in) }
 			} else {
-				callf = func(in []reflect.Value) []reflect.Value { return bf.Call(in) }
+				callf = func(in []reflect.Value) []reflect.Value { return callFunc(bf, in) }
 			}
 
 			if goroutine {
@@ -1304,7 +1345,7 @@ func call(n *node) {
 			for i, v := range values {
 				switch {
 				case variadic >= 0 && i >= variadic:
-					if v(f).Type() == vararg.Type() {
+					if hasVariadicArgs {
 						vararg.Set(v(f))
 					} else {
 						vararg.Set(reflect.Append(vararg, v(f)))
@@ -1354,6 +1395,14 @@ func call(n *node) {
 		}
 		return tnext
 	}
+}
+
+// callFunc is f.Call, but no variadic arguments are a nil slice.
+func callFunc(f reflect.Value, in []reflect.Value) []reflect.Value {
+	if t := f.Type(); t.IsVariadic() && len(in) == t.NumIn()-1 {
+		return f.CallSlice(append(in[:len(in):len(in)], reflect.Zero(t.In(len(in)))))
+	}
+	return f.Call(in)
 }
 
 func getFrame(f *frame, l int) *frame {
@@ -1410,7 +1459,7 @@ func callBin(n *node) {
 	}
 
 	// Determine if we should use `Call` or `CallSlice` on the function Value.
-	callFn := func(v reflect.Value, in []reflect.Value) []reflect.Value { return v.Call(in) }
+	callFn := callFunc
 	if n.action == aCallSlice {
 		callFn = func(v reflect.Value, in []reflect.Value) []reflect.Value { return v.CallSlice(in) }
 	}
@@ -1500,7 +1549,7 @@ func callBin(n *node) {
 			for i, v := range values {
 				val[i+1] = getBinValue(getMapType, v, f)
 			}
-			f.deferred = append(f.deferred, val)
+			f.deferred = append(f.deferred, deferredCall{val, n.action == aCallSlice})
 			return tnext
 		}
 	case n.anc.kind == goStmt:
@@ -1535,8 +1584,8 @@ func callBin(n *node) {
 			return fnext
 		}
 	default:
-		switch n.anc.action {
-		case aAssignX:
+		switch {
+		case n.anc.action == aAssignX:
 			// The function call is part of an assign expression, store results direcly
 			// to assigned location, to avoid an additional frame copy.
 			// The optimization of aAssign is handled in assign(), and should not
@@ -1577,10 +1626,9 @@ func callBin(n *node) {
 				}
 				return tnext
 			}
-		case aReturn:
-			// The function call is part of a return statement, store output results
+		case n.anc.action == aReturn && returnsAlone(n):
+			// The function call is all of a return statement, store output results
 			// directly in the frame location of outputs of the current function.
-			b := childPos(n)
 			n.exec = func(f *frame) bltn {
 				in := make([]reflect.Value, l)
 				for i, v := range values {
@@ -1588,7 +1636,7 @@ func callBin(n *node) {
 				}
 				out := callFn(value(f), in)
 				for i, v := range out {
-					dest := f.data[b+i]
+					dest := f.data[i]
 					if _, ok := dest.Interface().(valueInterface); ok {
 						v = reflect.ValueOf(valueInterface{value: v})
 					}
@@ -1836,13 +1884,20 @@ func getFunc(n *node) {
 	l := n.level
 	next := getExec(n.tnext)
 	numRet := len(n.typ.ret)
+	captures := refersOut(n.child[3], 0)
 
 	n.exec = func(f *frame) bltn {
-		fr := f.clone()
+		var fr *frame
+		if captures {
+			fr = f.clone()
+		} else {
+			fr = f.bare()
+		}
 
 		fct := reflect.MakeFunc(n.typ.TypeOf(), func(in []reflect.Value) []reflect.Value {
 			// Allocate and init local frame. All values to be settable and addressable.
 			fr2 := newFrame(fr, len(n.types), n.interp.entry(fr))
+			fr2.deferredBy = fr2.run.deferredBy()
 			d := fr2.data
 			for i, t := range n.types {
 				d[i] = reflect.New(t).Elem()
@@ -1876,6 +1931,31 @@ func getFunc(n *node) {
 
 		return next
 	}
+}
+
+// refersOut says whether n, a part of a function literal's body in depth further ones,
+// uses a variable of the functions around the first.
+func refersOut(n *node, depth int) bool {
+	if n.sym != nil && n.sym.kind == pkgSym {
+		return false
+	}
+	if n.level > depth || n.sym != nil && n.sym.kind == labelSym {
+		return true
+	}
+	for _, c := range n.child {
+		d := depth
+		if c.kind == funcLit {
+			// The literal itself is a value of this function.
+			if c.level > d || refersOut(c.child[3], d+1) {
+				return true
+			}
+			continue
+		}
+		if refersOut(c, d) {
+			return true
+		}
+	}
+	return false
 }
 
 func getMethod(n *node) {
@@ -2414,7 +2494,7 @@ func _return(n *node) {
 		n.exec = nil
 	case 1:
 		switch {
-		case !child[0].rval.IsValid() && child[0].kind == binaryExpr:
+		case !child[0].rval.IsValid() && child[0].kind == binaryExpr && !isInterface(def.typ.ret[0]):
 			// No additional runtime operation is necessary for constants (not in frame) or
 			// binary expressions (stored directly at the right location in frame).
 			n.exec = nil
@@ -2943,7 +3023,7 @@ func rangeChan(n *node) {
 	n.exec = func(f *frame) bltn {
 		done := f.run.wait
 
-		chosen, v, ok := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: value(f)}})
+		chosen, v, ok := f.run.choose(n, []reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: value(f)}})
 		if chosen == 0 {
 			return nil
 		}
@@ -3227,14 +3307,9 @@ func appendSlice(n *node) {
 }
 
 func _append(n *node) {
-	if len(n.child) == 3 {
-		c1, c2 := n.child[1], n.child[2]
-		if (c1.typ.cat == valueT || c2.typ.cat == valueT) && c1.typ.rtype == c2.typ.rtype ||
-			isArray(c2.typ) && c2.typ.elem().id() == n.typ.elem().id() ||
-			isByteArray(c1.typ.TypeOf()) && isString(c2.typ.TypeOf()) {
-			appendSlice(n)
-			return
-		}
+	if n.action == aCallSlice {
+		appendSlice(n)
+		return
 	}
 
 	dest := genValueOutput(n, n.typ.rtype)
@@ -3267,7 +3342,7 @@ func _append(n *node) {
 		n.exec = func(f *frame) bltn {
 			sl := make([]reflect.Value, l)
 			for i, v := range values {
-				sl[i] = v(f)
+				sl[i] = settable(v(f)) // a copy: it may be an element that is overwritten
 			}
 			dest(f).Set(reflect.Append(value(f), sl...))
 			return next
@@ -3503,18 +3578,14 @@ func _make(n *node) {
 		}
 
 	case reflect.Chan:
-		switch len(n.child) {
-		case 2:
-			n.exec = func(f *frame) bltn {
-				dest(f).Set(reflect.MakeChan(typ, 0))
-				return next
-			}
-		case 3:
-			value := genValue(n.child[2])
-			n.exec = func(f *frame) bltn {
-				dest(f).Set(reflect.MakeChan(typ, int(vInt(value(f)))))
-				return next
-			}
+		both := reflect.ChanOf(reflect.BothDir, typ.Elem())
+		size := func(*frame) reflect.Value { return reflect.ValueOf(0) }
+		if len(n.child) > 2 {
+			size = genValue(n.child[2])
+		}
+		n.exec = func(f *frame) bltn {
+			dest(f).Set(n.interp.made(reflect.MakeChan(both, int(vInt(size(f))))).Convert(typ))
+			return next
 		}
 
 	case reflect.Map:
@@ -3601,10 +3672,11 @@ func recv(n *node) {
 				// Slow: channel read blocks, allow cancel
 				done := f.run.wait
 
-				chosen, v, _ := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
+				chosen, v, _ := f.run.choose(n, []reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
 				if chosen == 0 {
 					return nil
 				}
+				getFrame(f, l).data[i] = settable(v)
 				if v.Bool() {
 					return tnext
 				}
@@ -3621,7 +3693,7 @@ func recv(n *node) {
 				// Slow: channel is blocked, allow cancel
 				done := f.run.wait
 
-				chosen, v, _ := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
+				chosen, v, _ := f.run.choose(n, []reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
 				if chosen == 0 {
 					return nil
 				}
@@ -3669,7 +3741,7 @@ func recv2(n *node) {
 			// Slow: channel is blocked, allow cancel
 			done := f.run.wait
 
-			chosen, v, ok := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
+			chosen, v, ok := f.run.choose(n, []reflect.SelectCase{done, {Dir: reflect.SelectRecv, Chan: ch}})
 			if chosen == 0 {
 				return nil
 			}
@@ -3765,7 +3837,7 @@ func send(n *node) {
 		// Slow: send on channel blocks, allow cancel.
 		done := f.run.wait
 
-		chosen, _, _ := reflect.Select([]reflect.SelectCase{done, {Dir: reflect.SelectSend, Chan: ch, Send: data}})
+		chosen, _, _ := f.run.choose(n, []reflect.SelectCase{done, {Dir: reflect.SelectSend, Chan: ch, Send: data}})
 		if chosen == 0 {
 			return nil
 		}
@@ -3826,28 +3898,17 @@ func _select(n *node) {
 			continue
 		}
 		// The comm clause is in send or recv direction.
-		switch c0 := cl.child[0]; {
-		case len(cl.child) > 1:
-			// The comm clause contains a channel operation and a clause body.
+		chans[i], assigned[i], ok[i], cases[i].Dir = clauseChanDir(cl.child[0])
+		chanValues[i] = genValue(chans[i])
+		if assigned[i] != nil {
+			assignedValues[i] = genValue(assigned[i])
+		}
+		if ok[i] != nil {
+			okValues[i] = genValue(ok[i])
+		}
+		if len(cl.child) > 1 {
 			clause[i] = getExec(cl.child[1].start)
-			chans[i], assigned[i], ok[i], cases[i].Dir = clauseChanDir(c0)
-			chanValues[i] = genValue(chans[i])
-			if assigned[i] != nil {
-				assignedValues[i] = genValue(assigned[i])
-			}
-			if ok[i] != nil {
-				okValues[i] = genValue(ok[i])
-			}
-		case c0.kind == exprStmt && len(c0.child) == 1 && c0.child[0].action == aRecv:
-			// The comm clause has an empty body clause after channel receive.
-			chanValues[i] = genValue(c0.child[0].child[0])
-			cases[i].Dir = reflect.SelectRecv
-			clause[i] = func(*frame) bltn { return next }
-		case c0.kind == sendStmt:
-			// The comm clause as an empty body clause after channel send.
-			chanValues[i] = genValue(c0.child[0])
-			cases[i].Dir = reflect.SelectSend
-			assignedValues[i] = genValue(c0.child[1])
+		} else {
 			clause[i] = func(*frame) bltn { return next }
 		}
 	}
@@ -3868,7 +3929,7 @@ func _select(n *node) {
 				// Keep zero values for comm clause
 			}
 		}
-		j, v, s := reflect.Select(cases)
+		j, v, s := f.run.choose(n, cases)
 		if j == nbClause {
 			return nil
 		}

@@ -589,13 +589,6 @@ func nodeType2(interp *Interpreter, sc *scope, n *node, seen []*node) (t *itype,
 		dt := t
 
 		switch a := n.anc; {
-		case a.kind == assignStmt && isEmptyInterface(a.child[0].typ):
-			// Because an empty interface concrete type "mutates" as different values are
-			// assigned to it, we need to make a new itype from scratch everytime a new
-			// assignment is made, and not let different nodes (of the same variable) share the
-			// same itype. Otherwise they would overwrite each other.
-			a.child[0].typ = &itype{cat: interfaceT, val: dt, str: "interface{}"}
-
 		case a.kind == defineStmt && len(a.child) > a.nleft+a.nright:
 			if dt, err = nodeType2(interp, sc, a.child[a.nleft], seen); err != nil {
 				return nil, err
@@ -605,11 +598,9 @@ func nodeType2(interp *Interpreter, sc *scope, n *node, seen []*node) (t *itype,
 			dt = sc.def.typ.ret[childPos(n)]
 		}
 
-		if isInterfaceSrc(dt) {
-			// Set a new interface type preserving the concrete type (.val field).
-			t2 := *dt
-			t2.val = t
-			dt = &t2
+		if isInterface(dt) {
+			// The operation has its operands' type; assigning converts it.
+			dt = t
 		}
 		t = dt
 

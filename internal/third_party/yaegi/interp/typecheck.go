@@ -3,7 +3,6 @@ package interp
 import (
 	"errors"
 	"go/constant"
-	"go/token"
 	"math"
 	"reflect"
 )
@@ -83,32 +82,6 @@ func (check typecheck) assignExpr(n, dest, src *node) error {
 
 // addressExpr type checks a unary address expression.
 func (check typecheck) addressExpr(n *node) error {
-	c0 := n.child[0]
-	found := false
-	for !found {
-		switch c0.kind {
-		case parenExpr:
-			c0 = c0.child[0]
-			continue
-		case selectorExpr:
-			c0 = c0.child[1]
-			continue
-		case starExpr:
-			c0 = c0.child[0]
-			continue
-		case indexExpr, sliceExpr:
-			c := c0.child[0]
-			if isArray(c.typ) || isMap(c.typ) {
-				c0 = c
-				found = true
-				continue
-			}
-		case compositeLitExpr, identExpr:
-			found = true
-			continue
-		}
-		return n.cfgErrorf("invalid operation: cannot take address of %s [kind: %s]", c0.typ.id(), kinds[c0.kind])
-	}
 	return nil
 }
 
@@ -178,34 +151,8 @@ func (check typecheck) shift(n *node) error {
 	return nil
 }
 
-// comparison type checks a comparison binary expression.
+// comparison accepts what go/types has accepted.
 func (check typecheck) comparison(n *node) error {
-	t0, t1 := n.child[0].typ, n.child[1].typ
-
-	if !t0.assignableTo(t1) && !t1.assignableTo(t0) {
-		return n.cfgErrorf("invalid operation: mismatched types %s and %s", t0.id(), t1.id())
-	}
-
-	ok := false
-
-	if !isInterface(t0) && !isInterface(t1) && !t0.isNil() && !t1.isNil() && t0.untyped == t1.untyped && t0.id() != t1.id() && !typeDefined(t0, t1) {
-		// Non interface types must be really equals.
-		return n.cfgErrorf("invalid operation: mismatched types %s and %s", t0.id(), t1.id())
-	}
-
-	switch n.action {
-	case aEqual, aNotEqual:
-		ok = t0.comparable() && t1.comparable() || t0.isNil() && t1.hasNil() || t1.isNil() && t0.hasNil()
-	case aLower, aLowerEqual, aGreater, aGreaterEqual:
-		ok = t0.ordered() && t1.ordered()
-	}
-	if !ok {
-		typ := t0
-		if typ.isNil() {
-			typ = t1
-		}
-		return n.cfgErrorf("invalid operation: operator %v not defined on %s", n.action, typ.id())
-	}
 	return nil
 }
 
@@ -342,7 +289,6 @@ func (check typecheck) arrayLitExpr(child []*node, typ *itype) error {
 
 // mapLitExpr type checks an map composite literal expression.
 func (check typecheck) mapLitExpr(child []*node, ktyp, vtyp *itype) error {
-	visited := make(map[interface{}]bool, len(child))
 	for _, c := range child {
 		if c.kind != keyValueExpr {
 			return c.cfgErrorf("missing key in map literal")
@@ -351,14 +297,6 @@ func (check typecheck) mapLitExpr(child []*node, ktyp, vtyp *itype) error {
 		key, val := c.child[0], c.child[1]
 		if err := check.assignment(key, ktyp, "map literal"); err != nil {
 			return err
-		}
-
-		if key.rval.IsValid() {
-			kval := key.rval.Interface()
-			if visited[kval] {
-				return c.cfgErrorf("duplicate key %s in map literal", kval)
-			}
-			visited[kval] = true
 		}
 
 		if err := check.assignment(val, vtyp, "map literal"); err != nil {
@@ -585,58 +523,6 @@ func (check typecheck) typeAssertionExpr(n *node, typ *itype) error {
 
 	if rt := n.typ.TypeOf(); rt.Kind() != reflect.Interface && rt != valueInterfaceType {
 		return n.cfgErrorf("invalid type assertion: non-interface type %s on left", n.typ.id())
-	}
-	ims := n.typ.methods()
-	if len(ims) == 0 {
-		// Empty interface must be a dynamic check.
-		return nil
-	}
-
-	if isInterface(typ) {
-		// Asserting to an interface is a dynamic check as we must look to the
-		// underlying struct.
-		return nil
-	}
-
-	for name := range ims {
-		im := lookupFieldOrMethod(n.typ, name)
-		tm := lookupFieldOrMethod(typ, name)
-		if im == nil {
-			// This should not be possible.
-			continue
-		}
-		if tm == nil {
-			// Lookup for non-exported methods is impossible
-			// for bin types, ignore them as they can't be used
-			// directly by the interpreted programs.
-			if !token.IsExported(name) && isBin(typ) {
-				continue
-			}
-			return n.cfgErrorf("impossible type assertion: %s does not implement %s (missing %v method)", typ.id(), n.typ.id(), name)
-		}
-		if tm.recv != nil && tm.recv.TypeOf().Kind() == reflect.Ptr && typ.TypeOf().Kind() != reflect.Ptr {
-			return n.cfgErrorf("impossible type assertion: %s does not implement %s as %q method has a pointer receiver", typ.id(), n.typ.id(), name)
-		}
-
-		if im.cat != funcT || tm.cat != funcT {
-			// It only makes sense to compare in/out parameter types if both types are functions.
-			continue
-		}
-
-		err := n.cfgErrorf("impossible type assertion: %s does not implement %s", typ.id(), n.typ.id())
-		if im.numIn() != tm.numIn() || im.numOut() != tm.numOut() {
-			return err
-		}
-		for i := 0; i < im.numIn(); i++ {
-			if !im.in(i).equals(tm.in(i)) {
-				return err
-			}
-		}
-		for i := 0; i < im.numOut(); i++ {
-			if !im.out(i).equals(tm.out(i)) {
-				return err
-			}
-		}
 	}
 	return nil
 }

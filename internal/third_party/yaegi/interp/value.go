@@ -447,6 +447,22 @@ func genValueUint(n *node) func(*frame) (reflect.Value, uint64) {
 	return nil
 }
 
+// genShiftCount is the right operand of a shift.
+func genShiftCount(n *node) func(*frame) (reflect.Value, uint64) {
+	value := genValueUint(n)
+	switch n.typ.TypeOf().Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return func(f *frame) (reflect.Value, uint64) {
+			v, i := value(f)
+			if int64(i) < 0 {
+				panic(RuntimeError("runtime error: negative shift amount"))
+			}
+			return v, i
+		}
+	}
+	return value
+}
+
 func genValueFloat(n *node) func(*frame) (reflect.Value, float64) {
 	value := genValue(n)
 

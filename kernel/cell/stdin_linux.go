@@ -1,0 +1,5 @@
+package cell
+
+import "golang.org/x/sys/unix"
+
+const inputBytes = unix.TIOCINQ
