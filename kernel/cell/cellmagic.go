@@ -53,6 +53,18 @@ var elsewhere = map[string]string{
 	"%matplotlib":    "leave the line out; Bars, Lines and HTML show themselves",
 }
 
+// gonbPath is what programs of the kernel GoNB import to show something.
+const gonbPath = "github.com/janpfeifer/gonb/gonbui"
+
+// otherNames are packages that other kernels' notebooks name, and what to write here.
+var otherNames = map[string]string{
+	"display":     "HTML(…), Markdown(…), Image(…) and Display(value) show, without a package",
+	"gonbui":      "HTML(…), Markdown(…), Image(…) and Display(value) show, without a package",
+	"dom":         "LiveHTML(…) is HTML that its Set changes, without a package",
+	"widgets":     "IntSlider, Dropdown, Button and the like are widgets, without a package",
+	"constraints": "%get golang.org/x/exp and import \"golang.org/x/exp/constraints\", or write cmp.Ordered",
+}
+
 // cellMagic makes a call of a cell that isn't Go. ok is false for one that is.
 func cellMagic(code string) (text string, ok bool, err error) {
 	start := len(code) - len(strings.TrimLeft(code, " \t\r\n"))
