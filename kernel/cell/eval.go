@@ -71,7 +71,7 @@ func newShell(c *child, main *shell) (*shell, error) {
 	s.interp.Made = c.waits.channel
 	more := moreSymbols()
 	generic := c.genericSymbols()
-	for _, symbols := range []interp.Exports{stdlib.Symbols, unsafe.Symbols, more, generic} {
+	for _, symbols := range []interp.Exports{stdlib.Symbols, unsafe.Symbols, more, generic, {"net/http/http": c.handlers.symbols()}} {
 		if err := s.interp.Use(symbols); err != nil {
 			return nil, fmt.Errorf("cell: interpreter: %w", err)
 		}
