@@ -53,6 +53,21 @@ var elsewhere = map[string]string{
 	"%matplotlib":    "leave the line out; Bars, Lines and HTML show themselves",
 }
 
+// isGonb says whether a package is what programs of the kernel GoNB show things with.
+func isGonb(path string) bool {
+	const own = "github.com/janpfeifer/gonb/gonbui"
+	return path == own || strings.HasPrefix(path, own+"/")
+}
+
+// otherNames are packages that other kernels' notebooks name, and what to write here.
+var otherNames = map[string]string{
+	"display":     "HTML(…), Markdown(…), Image(…) and Display(value) show, without a package",
+	"gonbui":      "HTML(…), Markdown(…), Image(…) and Display(value) show, without a package",
+	"dom":         "LiveHTML(…) is HTML that its Set changes, without a package",
+	"widgets":     "IntSlider, Dropdown, Button and the like are widgets, without a package",
+	"constraints": "%get golang.org/x/exp and import \"golang.org/x/exp/constraints\", or write cmp.Ordered",
+}
+
 // cellMagic makes a call of a cell that isn't Go. ok is false for one that is.
 func cellMagic(code string) (text string, ok bool, err error) {
 	start := len(code) - len(strings.TrimLeft(code, " \t\r\n"))

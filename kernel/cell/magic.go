@@ -219,6 +219,7 @@ func begins(text string) bool {
 }
 
 // withoutMagics is a cell, however unfinished, with spaces in the place of what isn't Go.
+// A name behind a ! could be either.
 func withoutMagics(code string) string {
 	if !strings.ContainsAny(code, "!%$") {
 		return code
@@ -229,7 +230,7 @@ func withoutMagics(code string) string {
 	lines := strings.Split(code, "\n")
 	for i := 0; i < len(lines); i++ {
 		text := magicText(lines[i])
-		if text == "" || !begins(strings.Join(lines[:i], "\n")) {
+		if text == "" || token.IsIdentifier(text[1:]) && text[0] == '!' || !begins(strings.Join(lines[:i], "\n")) {
 			continue
 		}
 		for ; strings.HasPrefix(text, "!") && strings.HasSuffix(lines[i], "\\") && i+1 < len(lines); i++ {

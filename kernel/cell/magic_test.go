@@ -126,6 +126,20 @@ func TestFlagsOfCells(t *testing.T) {
 	expect(t, h, "flag.Usage = func() { fmt.Println(\"mine\") }\n%% -h", "stdout:mine\n")
 }
 
+func TestOtherKernels(t *testing.T) {
+	h := newHost(t, nil)
+	for code, want := range map[string]string{
+		"display.HTML(`x`)":                            "line 1: undefined: display; HTML(…)",
+		"func f[T constraints.Float]() {}":             "line 1: undefined: constraints; %get golang.org/x/exp",
+		"import \"github.com/janpfeifer/gonb/gonbui\"": "line 1: package github.com/janpfeifer/gonb/gonbui speaks to another kernel; HTML(…)",
+	} {
+		if _, e := run(h, code); e == nil || !strings.HasPrefix(e.Value, want) {
+			t.Errorf("%q: %+v", code, e)
+		}
+	}
+	expect(t, h, "display := 3\ndisplay", "result:3")
+}
+
 func TestCellMagics(t *testing.T) {
 	h := newHost(t, nil)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
