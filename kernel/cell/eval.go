@@ -118,6 +118,7 @@ func newShell(c *child, main *shell) (*shell, error) {
 			"Started":     reflect.ValueOf(started),
 			"Lock":        reflect.ValueOf(c.lock),
 			"LockRW":      reflect.ValueOf(c.lockRW),
+			"LockLocker":  reflect.ValueOf(c.lockLocker),
 			"ReadLock":    reflect.ValueOf(c.readLock),
 			"WaitGroup":   reflect.ValueOf(c.waitGroup),
 			"WaitCond":    reflect.ValueOf(c.waitCond),
