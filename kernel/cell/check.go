@@ -708,6 +708,9 @@ func (u *unit) run(show bool) (errs []*CompileError, retry retryKind) {
 		if strings.HasSuffix(e.Msg, "is not used") && u.result != nil && e.Pos >= u.result.Pos() && e.Pos < u.result.End() && !show {
 			return nil, retryShow
 		}
+		if name, ok := strings.CutPrefix(e.Msg, "undefined: "); ok && otherNames[name] != "" {
+			e.Msg += "; " + otherNames[name]
+		}
 		if len(errs) < maxErrors {
 			errs = append(errs, u.at(e.Pos, e.Msg))
 		}

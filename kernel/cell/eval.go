@@ -2,7 +2,6 @@ package cell
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -102,11 +101,8 @@ func newShell(c *child, main *shell) (*shell, error) {
 			"Exit":        reflect.ValueOf(c.exit),
 			"FindProcess": reflect.ValueOf(os.FindProcess),
 		},
-		"flag/flag": {
-			"CommandLine": reflect.ValueOf(&flag.CommandLine).Elem(),
-			"Parse":       reflect.ValueOf(func() { c.parseFlags(flag.CommandLine, os.Args[1:]) }),
-		},
-		"log/log": logSymbols(),
+		"flag/flag": c.flagSymbols(),
+		"log/log":   logSymbols(),
 		"os/exec/exec": {
 			"Command":        reflect.ValueOf(c.command),
 			"CommandContext": reflect.ValueOf(c.commandContext),

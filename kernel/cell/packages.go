@@ -308,6 +308,9 @@ func (l *library) within(file string) string {
 // importFault says why a cell can't import the path.
 func importFault(path string) error {
 	first, _, _ := strings.Cut(path, "/")
+	if path == gonbPath || strings.HasPrefix(path, gonbPath+"/") {
+		return fmt.Errorf("package %s speaks to another kernel; %s", path, otherNames["gonbui"])
+	}
 	if strings.Contains(first, ".") {
 		return fmt.Errorf("package %s is not part of the standard library; %%get %s gets its module", path, path)
 	}
