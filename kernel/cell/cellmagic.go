@@ -53,8 +53,11 @@ var elsewhere = map[string]string{
 	"%matplotlib":    "leave the line out; Bars, Lines and HTML show themselves",
 }
 
-// gonbPath is what programs of the kernel GoNB import to show something.
-const gonbPath = "github.com/janpfeifer/gonb/gonbui"
+// isGonb says whether a package is what programs of the kernel GoNB show things with.
+func isGonb(path string) bool {
+	const own = "github.com/janpfeifer/gonb/gonbui"
+	return path == own || strings.HasPrefix(path, own+"/")
+}
 
 // otherNames are packages that other kernels' notebooks name, and what to write here.
 var otherNames = map[string]string{

@@ -308,7 +308,7 @@ func (l *library) within(file string) string {
 // importFault says why a cell can't import the path.
 func importFault(path string) error {
 	first, _, _ := strings.Cut(path, "/")
-	if path == gonbPath || strings.HasPrefix(path, gonbPath+"/") {
+	if isGonb(path) {
 		return fmt.Errorf("package %s speaks to another kernel; %s", path, otherNames["gonbui"])
 	}
 	if strings.Contains(first, ".") {
