@@ -70,6 +70,7 @@ func newShell(c *child, main *shell) (*shell, error) {
 	}
 	s.interp.Made = c.waits.channel
 	more := moreSymbols()
+	more["syscall/syscall"] = syscallSymbols()
 	generic := c.genericSymbols()
 	for _, symbols := range []interp.Exports{stdlib.Symbols, unsafe.Symbols, more, generic, embedSymbols(), {"net/http/http": c.handlers.symbols()}} {
 		if err := s.interp.Use(symbols); err != nil {
