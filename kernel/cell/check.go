@@ -29,8 +29,8 @@ type unit struct {
 	pkg     *types.Package
 	info    *types.Info
 	named   map[types.Object]*decl
-	uses    map[*decl]bool // by the statements
-	main    *decl
+	uses    map[*decl]bool                // by the statements
+	main    *decl                         // the function main, when it is to be run after the statements
 	bodies  map[*types.Func]*ast.FuncDecl // generic ones
 	program bool                          // the cell has a package clause
 	inits   []*decl
@@ -328,6 +328,20 @@ func (u *unit) newDecl(name string, kind declKind, n ast.Node, doc *ast.CommentG
 	return d
 }
 
+// calls says whether the cell's statements call the function.
+func (u *unit) calls(name string) (found bool) {
+	for _, s := range u.body {
+		ast.Inspect(s, func(n ast.Node) bool {
+			if c, ok := n.(*ast.CallExpr); ok {
+				id, ok := c.Fun.(*ast.Ident)
+				found = found || ok && id.Name == name
+			}
+			return !found
+		})
+	}
+	return found
+}
+
 // collect finds what the cell declares, by its syntax alone.
 func (u *unit) collect() []*CompileError {
 	var kept []ast.Decl
@@ -343,13 +357,17 @@ func (u *unit) collect() []*CompileError {
 				f := u.newDecl(d.Name.Name, funcKind, d, d.Doc)
 				f.fn, f.generic = d, d.Type.TypeParams != nil
 				u.text[d] = f
-				if d.Name.Name == "init" || d.Name.Name == "main" {
-					if d.Name.Name == "init" {
-						u.inits = append(u.inits, f)
-					} else {
+				if d.Body == nil {
+					return []*CompileError{u.at(d.Name.Pos(), "missing function body")}
+				}
+				switch d.Name.Name {
+				case "main":
+					if d.Type.TypeParams == nil && d.Type.Params.NumFields() == 0 && !u.calls("main") {
 						u.main = f
 					}
-					// Any name will do, and the checker has rules for these.
+				case "init":
+					u.inits = append(u.inits, f)
+					// Any name will do, and the checker has rules for this one.
 					f.file = d.Name.Name + mark + strconv.Itoa(u.table.next())
 					d.Name.Name = f.file
 				}
@@ -690,8 +708,11 @@ func (u *unit) run(show bool) (errs []*CompileError, retry retryKind) {
 		if strings.HasSuffix(e.Msg, "is not used") && u.result != nil && e.Pos >= u.result.Pos() && e.Pos < u.result.End() && !show {
 			return nil, retryShow
 		}
+		if name, ok := strings.CutPrefix(e.Msg, "undefined: "); ok && otherNames[name] != "" {
+			e.Msg += "; " + otherNames[name]
+		}
 		if len(errs) < maxErrors {
-			errs = append(errs, u.at(e.Pos, e.Msg))
+			errs = append(errs, u.at(e.Pos, strings.Replace(e.Msg, " in argument to "+showName, "", 1)))
 		}
 	}
 	return errs, retryNone
@@ -1079,7 +1100,7 @@ func (t *table) commit(u *unit) {
 			t.methods[d.recv][d.name] = d
 			t.all = append(t.all, d)
 		} else {
-			if d != u.main && !slices.Contains(u.inits, d) {
+			if !slices.Contains(u.inits, d) {
 				t.current[d.name] = d
 			}
 			t.all = append(t.all, d)

@@ -2,7 +2,6 @@ package cell
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -71,8 +70,9 @@ func newShell(c *child, main *shell) (*shell, error) {
 	}
 	s.interp.Made = c.waits.channel
 	more := moreSymbols()
+	more["syscall/syscall"] = syscallSymbols()
 	generic := c.genericSymbols()
-	for _, symbols := range []interp.Exports{stdlib.Symbols, unsafe.Symbols, more, generic} {
+	for _, symbols := range []interp.Exports{stdlib.Symbols, unsafe.Symbols, more, generic, embedSymbols(), {"net/http/http": c.handlers.symbols()}} {
 		if err := s.interp.Use(symbols); err != nil {
 			return nil, fmt.Errorf("cell: interpreter: %w", err)
 		}
@@ -102,11 +102,8 @@ func newShell(c *child, main *shell) (*shell, error) {
 			"Exit":        reflect.ValueOf(c.exit),
 			"FindProcess": reflect.ValueOf(os.FindProcess),
 		},
-		"flag/flag": {
-			"CommandLine": reflect.ValueOf(&flag.CommandLine).Elem(),
-			"Parse":       reflect.ValueOf(func() { c.parseFlags(flag.CommandLine, os.Args[1:]) }),
-		},
-		"log/log": logSymbols(),
+		"flag/flag": c.flagSymbols(),
+		"log/log":   logSymbols(),
 		"os/exec/exec": {
 			"Command":        reflect.ValueOf(c.command),
 			"CommandContext": reflect.ValueOf(c.commandContext),
@@ -115,18 +112,21 @@ func newShell(c *child, main *shell) (*shell, error) {
 			"Missing": reflect.ValueOf(func(name, why string, assembly bool) error {
 				return &missingError{name: name, why: why, assembly: assembly}
 			}),
-			"Guard":       reflect.ValueOf(c.guard),
-			"Show":        reflect.ValueOf(c.show),
-			"ParseFlags":  reflect.ValueOf(c.parseFlags),
-			"Started":     reflect.ValueOf(started),
-			"Lock":        reflect.ValueOf(c.lock),
-			"LockRW":      reflect.ValueOf(c.lockRW),
-			"ReadLock":    reflect.ValueOf(c.readLock),
-			"WaitGroup":   reflect.ValueOf(c.waitGroup),
-			"WaitCond":    reflect.ValueOf(c.waitCond),
-			"LoopOver":    reflect.ValueOf(loopOver),
-			"NilReceiver": reflect.ValueOf(nilReceiver),
-			"Clear":       reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
+			"EmbeddedFile":  reflect.ValueOf(embeddedFile),
+			"EmbeddedFiles": reflect.ValueOf(embeddedFiles),
+			"Guard":         reflect.ValueOf(c.guard),
+			"Show":          reflect.ValueOf(c.show),
+			"ParseFlags":    reflect.ValueOf(c.parseFlags),
+			"Started":       reflect.ValueOf(started),
+			"Lock":          reflect.ValueOf(c.lock),
+			"LockRW":        reflect.ValueOf(c.lockRW),
+			"LockLocker":    reflect.ValueOf(c.lockLocker),
+			"ReadLock":      reflect.ValueOf(c.readLock),
+			"WaitGroup":     reflect.ValueOf(c.waitGroup),
+			"WaitCond":      reflect.ValueOf(c.waitCond),
+			"LoopOver":      reflect.ValueOf(loopOver),
+			"NilReceiver":   reflect.ValueOf(nilReceiver),
+			"Clear":         reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
 
 			"UnsafeAdd":        reflect.ValueOf(func(p goUnsafe.Pointer, n int) goUnsafe.Pointer { return goUnsafe.Add(p, n) }),
 			"UnsafeString":     reflect.ValueOf(func(p *byte, n int) string { return goUnsafe.String(p, n) }),
@@ -157,8 +157,9 @@ func newShell(c *child, main *shell) (*shell, error) {
 		if err != nil {
 			return nil, err
 		}
+		lib.describeEmbed()
 		lab, reached := reflectPackage(lib, c.bindings.Package, exports)
-		known := []map[string]map[string]reflect.Value{{"log/log": logSymbols()}, stdlib.Symbols, unsafe.Symbols, more, reached, {path.Join(c.bindings.Package, c.bindings.Package): exports}}
+		known := []map[string]map[string]reflect.Value{{"log/log": logSymbols()}, stdlib.Symbols, unsafe.Symbols, more, embedSymbols(), reached, {path.Join(c.bindings.Package, c.bindings.Package): exports}}
 		symbol := func(p, name string) (reflect.Value, bool) {
 			for _, symbols := range known {
 				for _, key := range []string{path.Join(p, packageName(p)), path.Join(p, path.Base(p))} {

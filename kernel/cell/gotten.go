@@ -166,6 +166,8 @@ func (l *lowerer) gottenVar(g *gottenPackage, v *types.Var) *decl {
 		}})
 		if i, ok := g.first[v]; ok {
 			l.initialize(g, i)
+		} else if g.embeds[v] != nil {
+			l.embedVar(g, v)
 		}
 	})
 }

@@ -272,6 +272,19 @@ func expect(t *testing.T, h *Host, code, want string) {
 	}
 }
 
+func TestMainFunction(t *testing.T) {
+	h := newHost(t, nil)
+	expect(t, h, "func main() { fmt.Println(1) }", "stdout:1\n")
+	expect(t, h, "func main() { fmt.Println(2) }\n\nmain()", "stdout:2\n")
+	expect(t, h, "main()", "stdout:2\n")
+	expect(t, h, "func twice() { main(); main() }\ntwice()", "stdout:2\n2\n")
+	expect(t, h, "func main() { fmt.Println(3) }", "stdout:3\n")
+	expect(t, h, "twice()", "stdout:3\n3\n")
+	if _, e := run(h, "func outside(int) string"); e == nil || e.Value != "line 1: missing function body" {
+		t.Errorf("%+v", e)
+	}
+}
+
 func TestStatePersists(t *testing.T) {
 	h := newHost(t, nil)
 	expect(t, h, "x := 40\nx + 2", "result:42")

@@ -17,6 +17,7 @@ func (s *shell) inspect(code string, cursor, detail int) (display.Bundle, bool) 
 		code = strings.ReplaceAll(code, "?", " ")
 	}
 	offset := byteOffset(code, cursor)
+	code = withoutMagics(code)
 	list := lex(code[:offset])
 	inside := false
 	if n := len(list); n > 0 && list[n-1].open && list[n-1].end == offset {

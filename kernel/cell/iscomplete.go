@@ -24,6 +24,9 @@ func isComplete(code string) kernel.Completeness {
 	if err != nil {
 		return kernel.Completeness{Status: "complete"} // running it says what is wrong
 	}
+	if m.rest && !strings.HasSuffix(code, "\n") {
+		return kernel.Completeness{Status: "incomplete"} // an empty line ends the rest of a cell
+	}
 	code = m.code
 	open, inside := state(code)
 	text := code

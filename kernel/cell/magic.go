@@ -2,6 +2,7 @@ package cell
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"go/scanner"
 	"go/token"
@@ -20,16 +21,24 @@ import (
 
 // Lines that begin with ! or % are not Go: a command for the system's shell, or one of
 // the magics that Jupyter's users know. Each becomes a call that stands in its place,
-// so that the cell is checked whole and its lines keep their numbers.
+// so that the cell is checked whole and its lines keep their numbers. Cells that are not
+// Go at all, such as those of %%bash, are in cellmagic.go.
 
 // magics are the lines that begin with %, and what they do.
 var magics = []struct{ name, usage, does string }{
-	{"!", "!COMMAND", "runs a command of the system's shell and streams what it prints"},
+	{"!", "!COMMAND", "runs a command of the system's shell and streams what it prints; goes on after a \\ at a line's end"},
 	{"%time", "%time STATEMENT", "says how long a statement takes"},
 	{"%%time", "%%time", "as the first line: says how long the cell takes, its checking apart"},
 	{"%get", "%get MODULE", "gets a module for the session's cells to import; alone: lists what was gotten"},
+	{"%cd", "%cd DIRECTORY", "changes the directory of the session's cells; alone: to the home directory"},
+	{"%pwd", "%pwd", "says the directory"},
+	{"%env", "%env NAME=VALUE", "sets a variable of the environment; %env NAME shows one, %env all"},
 	{"%who", "%who", "lists the session's variables with their types"},
 	{"%reset", "%reset", "as the first line: forgets what the session has declared; the model stays loaded"},
+	{"%args", "%args ARGUMENTS", "gives the cells arguments: os.Args, and flags that begin anew"},
+	{"%%", "%% ARGUMENTS", "what follows is the body of func main, with its flags parsed"},
+	{"%%bash", "%%bash", "as the first line: gives the rest of the cell to bash; %%sh likewise, %%script PROGRAM to another"},
+	{"%%writefile", "%%writefile FILE", "as the first line: writes the rest of the cell to a file; -a appends"},
 	{"%help", "%help", "lists these"},
 }
 
@@ -48,6 +57,7 @@ type magicLines struct {
 	timed bool // the last statement
 	whole bool // the whole cell
 	reset bool // forget the session first
+	rest  bool // a line takes the rest of the cell
 	gets  []getLine
 }
 
@@ -60,48 +70,80 @@ type getLine struct {
 // rewriteMagics makes Go of a cell's magic lines. The error is a *magicError.
 func rewriteMagics(code string) (magicLines, error) {
 	m := magicLines{code: code}
-	if !strings.ContainsAny(code, "!%") {
+	if !strings.ContainsAny(code, "!%$") {
 		return m, nil
 	}
+	if text, ok, err := cellMagic(code); ok {
+		m.code, m.rest = text, true
+		return m, err
+	}
 	lines := strings.Split(code, "\n")
-	first, toc := true, ""
-	for i, line := range lines {
-		text := strings.TrimSpace(line)
+	first, toc, inMain := true, "", false
+	for i := 0; i < len(lines); i++ {
+		text := magicText(lines[i])
 		if text == "" {
+			if strings.TrimSpace(lines[i]) != "" {
+				lines[i] = toc + lines[i]
+				toc, first = "", false
+			}
 			continue
 		}
-		isMagic := (text[0] == '!' || text[0] == '%') && begins(strings.Join(lines[:i], "\n"))
-		if !isMagic {
-			lines[i] = toc + line
+		before := strings.Join(lines[:i], "\n")
+		if !begins(before) {
+			lines[i] = toc + lines[i]
 			toc, first = "", false
 			continue
 		}
 		fail := func(do string) (magicLines, error) { return m, &magicError{i + 1, text, do} }
 		name, rest, _ := strings.Cut(text, " ")
 		rest = strings.TrimSpace(rest)
+		call := ""
 		switch {
 		case text[0] == '!':
-			if strings.TrimSpace(text[1:]) == "" {
+			command := strings.TrimSpace(text[1:])
+			if command == "" {
 				return fail("want a command after the !")
 			}
-			lines[i] = toc + magicCall("Shell", strings.TrimSpace(text[1:]))
-			toc = ""
+			if command[0] == '*' {
+				return fail("cells have no module's directory; !COMMAND runs in the session's, and %get gets a module")
+			}
+			at := i
+			for strings.HasSuffix(command, "\\") && i+1 < len(lines) {
+				i++
+				command += "\n" + lines[i]
+				lines[i] = ""
+			}
+			lines[at], toc, first = toc+magicCall("Shell", command), "", false
+			continue
+		case text[0] == '$':
+			return fail("want !COMMAND for a command")
 		case name == "%time":
 			if rest == "" {
 				return fail("want a statement on the same line; %%time as the first line times the cell")
 			}
 			lines[i] = toc + magicCall("Tic") + "; " + rest
-			toc = magicCall("Toc") + "; "
+			toc, first = magicCall("Toc")+"; ", false
+			continue
 		case name == "%get":
 			m.gets = append(m.gets, getLine{i + 1, strings.Fields(rest)})
-			lines[i] = toc
-			toc = ""
-		case name == "%who":
-			lines[i] = toc + magicCall("Who")
-			toc = ""
+		case name == "%who" || name == "%whos":
+			call = magicCall("Who")
+		case name == "%cd":
+			call = magicCall("Cd", rest)
+		case name == "%pwd":
+			call = magicCall("Pwd")
+		case name == "%env" || name == "%set_env":
+			call = magicCall("Env", rest)
+		case name == "%args":
+			call = magicCall("Args", words(rest)...)
 		case name == "%help" || name == "%lsmagic" || name == "%magic":
-			lines[i] = toc + magicCall("Magics")
-			toc = ""
+			call = magicCall("Magics")
+		case name == "%%" || name == "%main":
+			if open, _ := state(before + "\n"); inMain || len(open) > 0 {
+				return fail("want it once, outside of functions and blocks")
+			}
+			inMain = true
+			call = "func main() { " + magicCall("Flags", words(rest)...)
 		case name == "%%time" || name == "%reset":
 			if !first {
 				return fail("want it as the cell's first line")
@@ -112,16 +154,35 @@ func rewriteMagics(code string) (magicLines, error) {
 				m.whole = true
 			}
 			lines[i] = rest
+			continue
+		case cellMagics[name]:
+			return fail("want it as the cell's first line")
+		case elsewhere[name] != "":
+			return fail(elsewhere[name])
 		default:
 			return fail("no such magic; there are " + magicNames())
 		}
-		if name != "%%time" && name != "%reset" {
-			first = false
-		}
+		lines[i], toc, first = toc+call, "", false
 	}
 	m.code = strings.Join(lines, "\n")
+	if inMain {
+		m.code, m.rest = m.code+"\n}", true
+	}
 	m.timed = toc != ""
 	return m, nil
+}
+
+// magicText is a line without what is around its magic, or "" where it has none. A
+// comment //gonb: may stand before it.
+func magicText(line string) string {
+	text := strings.TrimSpace(line)
+	if rest, ok := strings.CutPrefix(text, "//gonb:"); ok {
+		text = strings.TrimSpace(rest)
+	}
+	if text == "" || !strings.ContainsRune("!%$", rune(text[0])) {
+		return ""
+	}
+	return text
 }
 
 func magicNames() string {
@@ -155,6 +216,45 @@ func begins(text string) bool {
 		return true
 	}
 	return false
+}
+
+// withoutMagics is a cell, however unfinished, with spaces in the place of what isn't Go.
+// A name behind a ! could be either.
+func withoutMagics(code string) string {
+	if !strings.ContainsAny(code, "!%$") {
+		return code
+	}
+	if text, ok, _ := cellMagic(code); ok || text != code {
+		return blank(code)
+	}
+	lines := strings.Split(code, "\n")
+	for i := 0; i < len(lines); i++ {
+		text := magicText(lines[i])
+		if text == "" || token.IsIdentifier(text[1:]) && text[0] == '!' || !begins(strings.Join(lines[:i], "\n")) {
+			continue
+		}
+		for ; strings.HasPrefix(text, "!") && strings.HasSuffix(lines[i], "\\") && i+1 < len(lines); i++ {
+			lines[i] = blank(lines[i])
+		}
+		if statement, ok := strings.CutPrefix(text, "%time "); ok {
+			at := strings.LastIndex(lines[i], statement)
+			lines[i] = blank(lines[i][:at]) + lines[i][at:]
+			continue
+		}
+		lines[i] = blank(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// blank is a text with a space for each byte but its lines' ends.
+func blank(text string) string {
+	b := []byte(text)
+	for i, c := range b {
+		if c != '\n' {
+			b[i] = ' '
+		}
+	}
+	return string(b)
 }
 
 // completeMagic completes a magic whose line ends code, cursor code points long.
@@ -220,6 +320,16 @@ func (c *child) magicExports() map[string]reflect.Value {
 		"Toc" + mark:    reflect.ValueOf(c.toc),
 		"Who" + mark:    reflect.ValueOf(func() { c.current().Stream("stdout", c.main().who()) }),
 		"Magics" + mark: reflect.ValueOf(func() { c.current().Stream("stdout", magicHelp()) }),
+		"Cd" + mark:     reflect.ValueOf(c.changeDirectory),
+		"Pwd" + mark:    reflect.ValueOf(c.sayDirectory),
+		"Env" + mark:    reflect.ValueOf(c.environment),
+		"Args" + mark:   reflect.ValueOf(setArguments),
+		"Flags" + mark: reflect.ValueOf(func(args ...string) {
+			setArguments(args...)
+			c.parseFlags(flag.CommandLine, args)
+		}),
+		"Script" + mark: reflect.ValueOf(c.script),
+		"Write" + mark:  reflect.ValueOf(c.writeFile),
 	}
 }
 
@@ -233,12 +343,14 @@ func (c *child) toc() {
 // systemShell runs a command as the user's shell would, its output the cell's. A status
 // that isn't 0 is said, and doesn't end the cell.
 func (c *child) systemShell(command string) {
-	name, flag := "/bin/sh", "-c"
+	name, option := "/bin/sh", "-c"
 	if runtime.GOOS == "windows" {
-		name, flag = "cmd", "/C"
+		name, option = "cmd", "/C"
+	} else if bash, err := exec.LookPath("bash"); err == nil {
+		name = bash
 	}
 	o := c.shows()
-	cmd := c.command(name, flag, command)
+	cmd := c.command(name, option, command)
 	cmd.Stdout, cmd.Stderr = outputWriter{o, "stdout"}, outputWriter{o, "stderr"}
 	cmd.WaitDelay = 200 * time.Millisecond
 	var status *exec.ExitError
@@ -264,9 +376,9 @@ func (w outputWriter) Write(b []byte) (int, error) {
 func magicHelp() string {
 	var b strings.Builder
 	for _, m := range magics {
-		fmt.Fprintf(&b, "%-16s  %s\n", m.usage, m.does)
+		fmt.Fprintf(&b, "%-17s  %s\n", m.usage, m.does)
 	}
-	b.WriteString("name?             says what a name is; name?? shows its source\n")
+	b.WriteString("name?              says what a name is; name?? shows its source\n")
 	return b.String()
 }
 
@@ -277,7 +389,7 @@ func (s *shell) who() string {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, name := range seen.names.Names() {
 		if v, ok := seen.names.Lookup(name).(*types.Var); ok && !strings.Contains(name, mark) && name != "_" {
-			fmt.Fprintf(table, "%s\t%s\n", name, types.TypeString(v.Type(), (*types.Package).Name))
+			fmt.Fprintf(table, "%s\t%s\n", name, unmark(types.TypeString(v.Type(), (*types.Package).Name)))
 		}
 	}
 	table.Flush()

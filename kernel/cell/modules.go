@@ -351,6 +351,8 @@ func (p *listed) fault(path string) error {
 		want += " needs " + p.ImportPath
 	}
 	switch {
+	case isGonb(path):
+		return importFault(path)
 	case p.Standard:
 	case p.Module != nil && older(goVersion, "go"+p.Module.GoVersion):
 		return &ModuleError{want, "module " + p.Module.Path + " " + p.Module.Version + " needs Go " + p.Module.GoVersion + ", and cells are Go " + strings.TrimPrefix(goVersion, "go") + "; get an older version, " + p.Module.Path + "@VERSION"}

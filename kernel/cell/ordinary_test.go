@@ -91,6 +91,9 @@ fmt.Println(count())
 fmt.Println(count(nil...))
 func() { defer func(p string, a ...int) { fmt.Print(p, a) }("x", []int{1, 2}...) }()
 fmt.Print(f(), f([]int{}...))`, "0 true\n0 true\nx[1 2]true false"},
+		"grown slices": {`s := []int{0, 42, -10, 8}
+g := slices.Grow(s, 2)
+fmt.Print(len(g), cap(g), cap(append(s, 1)))`, "4 8 8"},
 		"append": {`var tree []any
 tree = append(tree, []any{1})
 tree = append(tree, []any{2}...)

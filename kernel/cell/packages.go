@@ -23,16 +23,17 @@ const goVersion = "go1.26"
 // A gotten package is one of a module: its source, checked, from which functions are
 // compiled for the interpreter as cells come to need them (gotten.go).
 type gottenPackage struct {
-	pkg   *types.Package
-	info  *types.Info
-	order int // dependencies first
-	deps  []*gottenPackage
-	files []*ast.File
-	inits []*ast.FuncDecl
-	first map[*types.Var]int       // a variable's place in info.InitOrder
-	bad   map[*ast.FuncDecl]string // functions whose bodies don't fit, and why
-	docs  map[string]string        // by Name, Type.Name, or "" for the package
-	dir   string
+	pkg    *types.Package
+	info   *types.Info
+	order  int // dependencies first
+	deps   []*gottenPackage
+	files  []*ast.File
+	inits  []*ast.FuncDecl
+	first  map[*types.Var]int       // a variable's place in info.InitOrder
+	bad    map[*ast.FuncDecl]string // functions whose bodies don't fit, and why
+	embeds map[*types.Var][]string  // the files of variables with a //go:embed
+	docs   map[string]string        // by Name, Type.Name, or "" for the package
+	dir    string
 }
 
 // packages are those of modules that a session has loaded.
@@ -143,7 +144,7 @@ func (l *library) gottenOf(p *types.Package) *gottenPackage {
 
 // loadGotten parses and checks one package, whose dependencies are loaded or in made.
 func (l *library) loadGotten(p *listed, made map[string]*gottenPackage) (*gottenPackage, error) {
-	g := &gottenPackage{first: map[*types.Var]int{}, bad: map[*ast.FuncDecl]string{}, docs: map[string]string{}, dir: p.Dir}
+	g := &gottenPackage{first: map[*types.Var]int{}, bad: map[*ast.FuncDecl]string{}, embeds: map[*types.Var][]string{}, docs: map[string]string{}, dir: p.Dir}
 	for _, name := range p.GoFiles {
 		f, err := parser.ParseFile(l.fset, filepath.Join(p.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
@@ -213,6 +214,9 @@ func (l *library) loadGotten(p *listed, made map[string]*gottenPackage) (*gotten
 		for _, v := range in.Lhs {
 			g.first[v] = i
 		}
+	}
+	for _, f := range g.files {
+		embedded(f, g.info, p.EmbedFiles, g.embeds)
 	}
 	g.document()
 	return g, nil
@@ -304,6 +308,9 @@ func (l *library) within(file string) string {
 // importFault says why a cell can't import the path.
 func importFault(path string) error {
 	first, _, _ := strings.Cut(path, "/")
+	if isGonb(path) {
+		return fmt.Errorf("package %s speaks to another kernel; %s", path, otherNames["gonbui"])
+	}
 	if strings.Contains(first, ".") {
 		return fmt.Errorf("package %s is not part of the standard library; %%get %s gets its module", path, path)
 	}

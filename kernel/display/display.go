@@ -40,6 +40,7 @@ const (
 	MIMEText     = "text/plain"
 	MIMEHTML     = "text/html"
 	MIMEMarkdown = "text/markdown"
+	MIMELatex    = "text/latex"
 	MIMESVG      = "image/svg+xml"
 	MIMEPNG      = "image/png"
 	MIMEVegaLite = "application/vnd.vegalite.v5+json"
@@ -50,8 +51,8 @@ const (
 type Value interface{ DisplayBundle() Bundle }
 
 // Of returns the bundle of a value that has more to show than its Go syntax:
-// a Bundle, a Value, an image.Image, or a slice of structs (a table). ok is false
-// for every other value, whose text is the interpreter's business, and for a nil
+// a Bundle, a Value, an image.Image, one with methods such as HTML() string (see
+// byMethods), or a slice of structs (a table). ok is false for every other value, whose text is the interpreter's business, and for a nil
 // pointer. Methods of v that panic make Of panic.
 func Of(v any) (b Bundle, ok bool) {
 	if isNil(v) {
@@ -68,7 +69,58 @@ func Of(v any) (b Bundle, ok bool) {
 		b, err := Image(v)
 		return b, err == nil
 	}
+	if b, ok := byMethods(v); ok {
+		return b, true
+	}
 	return table(reflect.ValueOf(v))
+}
+
+// byMethods is the bundle of a value whose methods give it in one form or several:
+// HTML, Markdown, Latex and SVG a string, PNG and JPEG the file's bytes, as values in
+// other kernels for Go have them. Its text is what String says, or that of the first form.
+func byMethods(v any) (b Bundle, ok bool) {
+	add := func(part Bundle) {
+		if !ok {
+			b, ok = Bundle{Data: map[string]any{}, Metadata: map[string]any{}}, true
+			if s, is := v.(fmt.Stringer); is {
+				b.Data[MIMEText] = s.String()
+			}
+		}
+		for mime, data := range part.Data {
+			if _, has := b.Data[mime]; !has {
+				b.Data[mime] = data
+			}
+		}
+		for mime, data := range part.Metadata {
+			b.Metadata[mime] = data
+		}
+	}
+	if v, is := v.(interface{ HTML() string }); is {
+		add(HTML(v.HTML()))
+	}
+	if v, is := v.(interface{ Markdown() string }); is {
+		add(Markdown(v.Markdown()))
+	}
+	if v, is := v.(interface{ Latex() string }); is {
+		source := v.Latex()
+		add(bundle(source, MIMELatex, source))
+	}
+	var files [][]byte
+	if v, is := v.(interface{ SVG() string }); is {
+		files = append(files, []byte(v.SVG()))
+	}
+	if v, is := v.(interface{ PNG() []byte }); is {
+		files = append(files, v.PNG())
+	}
+	if v, is := v.(interface{ JPEG() []byte }); is {
+		files = append(files, v.JPEG())
+	}
+	for _, file := range files {
+		if part, err := ImageFile(file); err == nil {
+			add(part)
+		}
+	}
+	return b, ok
 }
 
 // complete gives b the parts that every bundle has.
@@ -98,8 +150,14 @@ func Markdown(source string) Bundle {
 	return bundle(source, MIMEMarkdown, source)
 }
 
+// maxPixels is how large an image can be: an image.Uniform has some 10¹⁸ pixels.
+const maxPixels = 1 << 26
+
 // Image is the bundle of a picture, as PNG.
 func Image(m image.Image) (Bundle, error) {
+	if size := m.Bounds().Size(); size.X > maxPixels || size.Y > maxPixels || size.X*size.Y > maxPixels {
+		return Bundle{}, fmt.Errorf("display: an image of %d × %d pixels; want at most %d in all", size.X, size.Y, maxPixels)
+	}
 	var buf bytes.Buffer
 	if err := png.Encode(&buf, m); err != nil {
 		return Bundle{}, fmt.Errorf("display: %w", err)

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // hostile is text from outside that no form may pass on as markup or control.
@@ -131,6 +133,9 @@ func TestImage(t *testing.T) {
 	if err != nil || color.RGBAModel.Convert(got.At(4, 2)) != (color.RGBA{9, 8, 7, 255}) {
 		t.Errorf("%v, %v", got.At(4, 2), err)
 	}
+	if b, ok := Of(image.NewUniform(color.White)); ok {
+		t.Errorf("an image without bounds is %v", b.Data[MIMEText])
+	}
 	if file, err := ImageFile(data); err != nil || file.Data[MIMEPNG] != b.Data[MIMEPNG] || altOf(file, MIMEPNG) != "image, 5 × 3" || altOf(b, MIMEPNG) != "image, 5 × 3" {
 		t.Errorf("ImageFile: %v", err)
 	}
@@ -148,6 +153,35 @@ func TestImage(t *testing.T) {
 }
 
 // altOf is the text that stands for a picture.
+type page string
+
+func (p page) HTML() string     { return "<i>" + string(p) + "</i>" }
+func (p page) Markdown() string { return "*" + string(p) + "*" }
+
+type sketch struct{ svg, name string }
+
+func (d sketch) SVG() string    { return d.svg }
+func (d *sketch) Latex() string { return "$x$" }
+func (d sketch) String() string { return d.name }
+
+func TestByMethods(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  map[string]any
+	}{
+		{page("a"), map[string]any{MIMEText: "a", MIMEHTML: "<i>a</i>", MIMEMarkdown: "*a*"}},
+		{sketch{"<svg/>", "d"}, map[string]any{MIMEText: "d", MIMESVG: "<svg/>"}},
+		{&sketch{"<svg/>", "d"}, map[string]any{MIMEText: "d", MIMESVG: "<svg/>", MIMELatex: "$x$"}},
+		{sketch{"no picture", "d"}, nil},
+		{(*sketch)(nil), nil},
+	} {
+		b, ok := Of(c.value)
+		if diff := cmp.Diff(c.want, b.Data); ok != (c.want != nil) || diff != "" {
+			t.Errorf("%#v: %v %s", c.value, ok, diff)
+		}
+	}
+}
+
 func altOf(b Bundle, mime string) string {
 	of, _ := b.Metadata[mime].(map[string]any)
 	alt, _ := of["alt"].(string)
