@@ -82,9 +82,14 @@ func (p *stdinPipe) write(ctx context.Context, b []byte) {
 	p.mu.Lock()
 	w := p.w
 	p.mu.Unlock()
-	stop := context.AfterFunc(ctx, func() { w.SetWriteDeadline(time.Now()) })
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		w.SetWriteDeadline(time.Now())
+		close(ended)
+	})
 	w.Write(b)
 	if !stop() {
+		<-ended // or it would end later writes too
 		w.SetWriteDeadline(time.Time{})
 	}
 }
