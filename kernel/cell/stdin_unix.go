@@ -34,6 +34,8 @@ func (p *stdinPipe) open() error {
 	for _, fd := range fds {
 		unix.CloseOnExec(fd)
 		if err := unix.SetNonblock(fd, true); err != nil {
+			unix.Close(fds[0])
+			unix.Close(fds[1])
 			return err
 		}
 	}
