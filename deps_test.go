@@ -21,7 +21,7 @@ import (
 // comma between them don't import each other. A name in capitals stands for a place
 // in the order, not for a package.
 const order = `
-	checkpoint, tokenizer, trace, metal, kernel/wire, kernel/display, kernel/zmtp, engine/xtml, models, kernelspec, internal/named, internal/disk
+	checkpoint, tokenizer, trace, metal, kernel/wire, kernel/display, kernel/zmtp, engine/xtml, models, kernelspec, internal/named, internal/disk, internal/units
 	< ORIGINS;
 	internal/named < kernel/display < kernel/display/widget < ORIGINS;
 

@@ -12,12 +12,12 @@ import (
 	"deltafin/metal/cpu"
 )
 
-// KernelOptions says which kernels to measure. Nil slices mean all.
+// KernelOptions says which kernels to measure. Empty slices mean all.
 type KernelOptions struct {
 	Ops     []string // parts of operations' names as Operations gives them, in any case
 	Levels  []string // of cpu.Levels
-	Threads []int    // nil means 1 and runtime.GOMAXPROCS
-	Rows    []int    // nil means 1, 4, 16, 64 and 512
+	Threads []int    // empty means 1 and runtime.GOMAXPROCS
+	Rows    []int    // empty means 1, 4, 16, 64 and 512
 	Runs    int      // measurements of each; 0 means 5
 	Memory  int64    // bytes that the operands may take together; 0 means 1 GiB
 
@@ -80,13 +80,13 @@ type Caches struct {
 
 // defaults fills in what zero values mean.
 func (o *KernelOptions) defaults() {
-	if o.Levels == nil {
+	if len(o.Levels) == 0 {
 		o.Levels = cpu.Levels()
 	}
-	if o.Threads == nil {
+	if len(o.Threads) == 0 {
 		o.Threads = slices.Compact([]int{1, runtime.GOMAXPROCS(0)})
 	}
-	if o.Rows == nil {
+	if len(o.Rows) == 0 {
 		o.Rows = []int{1, 4, 16, 64, 512}
 	}
 	if o.Runs == 0 {
@@ -115,11 +115,11 @@ func Operations() []string {
 	return names
 }
 
-// Matches says whether a name of Operations is one that asked, a part of it in any
-// case, means.
+// Matches says whether a name of Operations is one that asked means: a part of it, in any
+// case, with x for ×.
 func Matches(name, asked string) bool {
-	return strings.Contains(strings.ToLower(name), strings.ToLower(strings.ReplaceAll(asked, "x", "×"))) ||
-		strings.Contains(strings.ToLower(name), strings.ToLower(asked))
+	plain := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "×", "x") }
+	return strings.Contains(plain(name), plain(asked))
 }
 
 // Kernels measures operations at K3's sizes. All levels and numbers of threads run one
@@ -251,7 +251,8 @@ func (o *KernelOptions) measure(ctx context.Context, k *kit, op operation, rows 
 			s.w.call(q, s.next)
 			s.next++
 		}
-		return time.Since(began), q.Wait()
+		err := q.Wait()
+		return time.Since(began), err
 	}
 	for i := range o.Runs + 1 {
 		for _, s := range subjects {

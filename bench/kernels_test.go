@@ -113,7 +113,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestMatches(t *testing.T) {
-	for asked, want := range map[string]bool{"matmul": true, "MX4 12288x7168": true, "mx4 12288×7168": true, "experts": false, "bf16": false} {
+	for asked, want := range map[string]bool{"matmul": true, "MX4 12288x7168": true, "mx4 12288×7168": true, "mx4 12288x7168": true, "experts": false, "bf16": false} {
 		if got := Matches("MatMul MX4 12288×7168", asked); got != want {
 			t.Errorf("%s: %v", asked, got)
 		}

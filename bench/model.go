@@ -13,11 +13,11 @@ import (
 
 // ModelOptions says what to measure of a model.
 type ModelOptions struct {
-	Rig     rig.Options // of each engine; its Threads are ignored
-	Threads []int       // an engine for each
-	Tokens  []int       // decode: the lengths of the texts before; prefill: of the prompts
-	New     int         // decode: tokens a run
-	Runs    int
+	Rig     rig.Options       // of each engine; its Threads are ignored
+	Threads []int             // an engine for each; one at least
+	Tokens  []int             // decode: the lengths of the texts before; prefill: of the prompts
+	New     int               // decode: tokens a run
+	Runs    int               // measurements of each, after one that isn't counted; 1 at least
 	Ops     bool              // time the operations too, which costs a little
 	Status  func(text string) // what is being done; nil tells nobody
 }
@@ -35,7 +35,7 @@ type ModelResult struct {
 // ModelReport is what Decode and Prefill measured.
 type ModelReport struct {
 	Model   string        `json:"model"`
-	Device  string        `json:"device"` // with the most threads
+	Device  string        `json:"device"` // the last engine's
 	Results []ModelResult `json:"results"`
 }
 
@@ -80,7 +80,7 @@ type measurement struct {
 	run     func(ctx context.Context, start func()) (time.Duration, error) // calls start where its time begins
 }
 
-// check refuses lengths that the model has no positions for, and none at all.
+// check refuses lengths that the model has no positions for.
 func (o *ModelOptions) check(m rig.ModelInfo) error {
 	for _, n := range o.Tokens {
 		if n+o.New+1 > m.MaxPositions {

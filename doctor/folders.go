@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"deltafin/internal/disk"
+	"deltafin/internal/units"
 	"deltafin/kernelspec"
 )
 
@@ -106,11 +107,11 @@ func folder(dir string, need int64, level Level, do string) []Finding {
 	free, known := disk.Free(at)
 	switch {
 	case known && free < need+leastSpace:
-		return bad(fmt.Sprintf("%s free for %s", bytes(need+leastSpace), dir), bytes(free))
+		return bad(fmt.Sprintf("%s free for %s", units.Bytes(need+leastSpace), dir), units.Bytes(free))
 	case !there:
 		return []Finding{okf("%s will be made when it is needed", dir)}
 	case known:
-		return []Finding{okf("%s, %s free", dir, bytes(free))}
+		return []Finding{okf("%s, %s free", dir, units.Bytes(free))}
 	}
 	return []Finding{okf("%s", dir)}
 }

@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"deltafin/internal/units"
 )
 
 // binary looks at this program's file and at the one that a shell would start.
@@ -41,16 +43,16 @@ func (e Environment) memory() []Finding {
 	if dir == "" {
 		dir = "the embedded model, unpacked into memory"
 	}
-	want := fmt.Sprintf("%s for %s", bytes(need), dir)
+	want := fmt.Sprintf("%s for %s", units.Bytes(need), dir)
 	switch {
 	case need > e.Memory:
-		return []Finding{problem(want, fmt.Sprintf("%s in all", bytes(e.Memory)), "choose a smaller model, or raise the limit of memory")}
+		return []Finding{problem(want, fmt.Sprintf("%s in all", units.Bytes(e.Memory)), "choose a smaller model, or raise the limit of memory")}
 	case e.MemoryAvailable > 0 && need > e.MemoryAvailable:
-		return []Finding{warn(want, fmt.Sprintf("%s free of %s", bytes(e.MemoryAvailable), bytes(e.Memory)), "end other programs: the model will be read from disk again and again")}
+		return []Finding{warn(want, fmt.Sprintf("%s free of %s", units.Bytes(e.MemoryAvailable), units.Bytes(e.Memory)), "end other programs: the model will be read from disk again and again")}
 	case e.MemoryAvailable > 0:
-		return []Finding{okf("%s free of %s, and the model has %s", bytes(e.MemoryAvailable), bytes(e.Memory), bytes(need))}
+		return []Finding{okf("%s free of %s, and the model has %s", units.Bytes(e.MemoryAvailable), units.Bytes(e.Memory), units.Bytes(need))}
 	}
-	return []Finding{okf("%s, and the model has %s", bytes(e.Memory), bytes(need))}
+	return []Finding{okf("%s, and the model has %s", units.Bytes(e.Memory), units.Bytes(need))}
 }
 
 // fewDescriptors is what a kernel with a few front ends gets along with.
@@ -101,18 +103,6 @@ func (e Environment) loopback() []Finding {
 		return []Finding{problem(want, reason(err), do)}
 	}
 	return []Finding{okf("127.0.0.1 can be bound and reached")}
-}
-
-// bytes formats a size in decimal units.
-func bytes(n int64) string {
-	v, unit := float64(n), "B"
-	for _, u := range []string{"kB", "MB", "GB", "TB"} {
-		if v < 1000 {
-			break
-		}
-		v, unit = v/1000, u
-	}
-	return fmt.Sprintf("%.3g %s", v, unit)
 }
 
 // reason is an error without the path that the finding names already.

@@ -209,6 +209,7 @@ func (p *pass) group(experts int) *group {
 	return g
 }
 
+// grow is s with n elements; what they are is not kept when it must be made anew.
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)

@@ -139,10 +139,10 @@ func (s *scratch) begin(ctx context.Context, m *Model) *pass {
 	return p
 }
 
-// end lets go of what outlives no pass.
+// end lets go of what was given to this pass alone.
 func (p *pass) end() { p.ctx, p.s, p.hook = nil, nil, nil }
 
-// place in the scratch, to go back to.
+// A mark is a place in the scratch, to go back to.
 type mark struct{ chunk, used int }
 
 func (s *scratch) mark() mark { return mark{s.chunk, s.used} }

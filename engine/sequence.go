@@ -21,7 +21,7 @@ type Sequence struct {
 	spare  []*kdaState      // by KDA layer: what a pass writes; nil until the first
 	mla    [][]metal.Buffer // by MLA layer: blocks of LatentBlock positions
 	logits []float32        // after the last token
-	row    metal.Buffer     // where logits lie; empty where they are another Sequence's
+	row    metal.Buffer     // where logits lie; empty after Fork, which copies them
 	next   metal.Buffer     // where a pass writes the next ones
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"deltafin/kernel/display"
 	"deltafin/kernel/wire"
@@ -90,7 +89,7 @@ func (o *output) Stream(name, text string) {
 func (o *output) flush(all bool) {
 	n := len(o.text)
 	if !all {
-		n -= unfinishedRune(o.text)
+		n -= wire.Unfinished(o.text)
 	}
 	if n == 0 {
 		return
@@ -112,25 +111,11 @@ func (o *output) tick() {
 	defer o.mu.Unlock()
 	o.armed = false
 	n := len(o.text)
-	o.flush(n == unfinishedRune(o.text)) // the rest had its time to come
+	o.flush(n == wire.Unfinished(o.text)) // the rest had its time to come
 	if len(o.text) > 0 {
 		o.armed = true
 		o.server.flusher.add(o)
 	}
-}
-
-// unfinishedRune is the number of bytes at the end of b that begin a character and
-// don't end it.
-func unfinishedRune(b []byte) int {
-	for i := 1; i <= min(len(b), utf8.UTFMax-1); i++ {
-		if c := b[len(b)-i]; utf8.RuneStart(c) {
-			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-i:]) {
-				return i
-			}
-			return 0
-		}
-	}
-	return 0
 }
 
 // show publishes a message after the text that came before it.

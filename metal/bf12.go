@@ -79,9 +79,11 @@ func PackBF12(rows, cols int, bf16 []byte) (data, aside []byte) {
 	return data, aside
 }
 
+// exponent is the eight bits of it in a BF16 value's two bytes.
 func exponent(low, high byte) byte { return high<<1 | low>>7 }
 
-// packBlock says whether every exponent has a code.
+// packBlock packs a block to 48 bytes of zeros, and says whether every exponent in it
+// has a code: without one, what it wrote means nothing.
 func packBlock(to, bf16 []byte, code *[256]int) bool {
 	all := true
 	for i := range BF12Block {

@@ -303,7 +303,7 @@ func callsBack(f *types.Func) bool {
 	return false
 }
 
-// later compiles a method when it is first called.
+// later is what compiles the method f of n when it is first called.
 func (t *table) later(n *types.Named, f *types.Func) func(*code) error {
 	s := t.shell
 	return func(c *code) error {

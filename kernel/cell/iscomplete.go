@@ -1,8 +1,8 @@
 package cell
 
 import (
-	"go/scanner"
 	"go/token"
+	"slices"
 	"strings"
 
 	"deltafin/kernel"
@@ -29,7 +29,6 @@ func isComplete(code string) kernel.Completeness {
 	}
 	code = m.code
 	open, inside := state(code)
-	text := code
 	if inside && strings.Count(code, "`")%2 == 1 {
 		return kernel.Completeness{Status: "incomplete"}
 	}
@@ -37,10 +36,11 @@ func isComplete(code string) kernel.Completeness {
 		return kernel.Completeness{Status: "incomplete"}
 	}
 	indent := strings.Repeat(step, len(open))
-	if len(open) > 0 {
-		text = closed(code)
+	text := []byte(code)
+	for _, b := range slices.Backward(open) {
+		text = append(text, b)
 	}
-	_, _, err = parsePieces(token.NewFileSet(), newSource("cell", 0, text))
+	_, _, err = parsePieces(token.NewFileSet(), newSource("cell", 0, string(text)))
 	if err == nil {
 		if len(open) > 0 {
 			return kernel.Completeness{Status: "incomplete", Indent: indent}
@@ -64,23 +64,9 @@ func isComplete(code string) kernel.Completeness {
 // state says how s ends: with brackets open, innermost last, or in the middle of a
 // comment or a string.
 func state(s string) (open []byte, inside bool) {
-	fset := token.NewFileSet()
-	f := fset.AddFile("", -1, len(s))
-	var sc scanner.Scanner
-	sc.Init(f, []byte(s), func(_ token.Position, msg string) {
-		if strings.Contains(msg, "not terminated") {
-			inside = true
-		}
-	}, scanner.ScanComments)
-	for {
-		p, tok, lit := sc.Scan()
-		switch tok {
-		case token.EOF:
-			return open, inside
-		case token.COMMENT:
-			if strings.HasPrefix(lit, "//") && f.Offset(p)+len(lit) >= len(s) {
-				inside = true
-			}
+	for _, l := range lex(s) {
+		inside = inside || l.open
+		switch l.tok {
 		case token.LPAREN:
 			open = append(open, ')')
 		case token.LBRACK:
@@ -93,15 +79,5 @@ func state(s string) (open []byte, inside bool) {
 			}
 		}
 	}
-}
-
-// closed finishes s: the brackets that are open in it are closed.
-func closed(s string) string {
-	open, _ := state(s)
-	var b strings.Builder
-	b.WriteString(s)
-	for i := len(open) - 1; i >= 0; i-- {
-		b.WriteByte(open[i])
-	}
-	return b.String()
+	return open, inside
 }

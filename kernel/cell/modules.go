@@ -24,7 +24,7 @@ import (
 // package unsafe.
 const buildTags = "purego,noasm,safe,appengine,math_big_pure_go,disableunsafe"
 
-// Modules are the modules that %get has gotten for a session. The Go toolchain on PATH
+// modules are those that %get has gotten for a session. The Go toolchain on PATH
 // chooses versions, downloads, and finds files, in a directory of the session's own: its
 // go.mod requires what was gotten. The directory outlives the child.
 type modules struct {
@@ -229,8 +229,11 @@ func (m *modules) replace(ctx context.Context, dir string) (string, error) {
 	if err == nil {
 		err = json.Unmarshal(out, &of)
 	}
-	if err != nil || of.Module.Path == "" {
+	if err != nil {
 		return "", &ModuleError{"%get " + dir, "want a directory with a go.mod; " + toolchainWords(err, nil)}
+	}
+	if of.Module.Path == "" {
+		return "", &ModuleError{"%get " + dir, "want a go.mod with the module's path, got one without: add a line such as module example.com/name"}
 	}
 	p := of.Module.Path
 	if cmd, err = m.command(ctx, "mod", "edit", "-replace="+p+"="+abs, "-require="+p+"@"+localVersion); err != nil {

@@ -309,6 +309,13 @@ func TestModulesOfDirectories(t *testing.T) {
 		t.Errorf("got %q", r.text())
 	}
 	expect(t, h, "%get", "stdout:example.org/mine  "+dir+"\n")
+	nameless := t.TempDir()
+	if err := os.WriteFile(filepath.Join(nameless, "go.mod"), []byte("go 1.21\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, e := run(h, "%get "+nameless); e == nil || !strings.Contains(e.Value, "want a go.mod with the module's path") {
+		t.Errorf("%+v", e)
+	}
 	if _, e := run(h, "%get ./nowhere"); e == nil || !strings.Contains(e.Value, "want a directory with a go.mod") {
 		t.Errorf("got %v", e)
 	}

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unicode/utf8"
 
 	"deltafin/internal/third_party/yaegi/interp"
 	"deltafin/kernel"
 	"deltafin/kernel/display"
+	"deltafin/kernel/wire"
 )
 
 // Bindings are what the child's program adds to plain Go.
@@ -204,7 +204,7 @@ func (c *cellOutput) stream(name, text string) {
 		text = string(p) + text
 		delete(c.partial, name)
 	}
-	if k := incompleteRune(text); k > 0 {
+	if k := wire.Unfinished(text); k > 0 {
 		if c.partial == nil {
 			c.partial = map[string][]byte{}
 		}
@@ -215,7 +215,7 @@ func (c *cellOutput) stream(name, text string) {
 	for len(text) > 0 {
 		n := min(len(text), streamPiece)
 		if n < len(text) {
-			n -= incompleteRune(text[:n])
+			n -= wire.Unfinished(text[:n])
 		}
 		if !c.takeRoom(n) {
 			return
@@ -237,20 +237,6 @@ func (c *cellOutput) flushPartial() {
 			c.child.out.stream(c, name, "\uFFFD")
 		}
 	}
-}
-
-// incompleteRune is how many bytes at the end of s begin a rune that s cuts off.
-func incompleteRune(s string) int {
-	for k := 1; k <= min(len(s), utf8.UTFMax-1); k++ {
-		b := s[len(s)-k]
-		if utf8.RuneStart(b) {
-			if !utf8.FullRuneInString(s[len(s)-k:]) {
-				return k
-			}
-			return 0
-		}
-	}
-	return 0
 }
 
 func (c *cellOutput) bundle(op, id string, b display.Bundle) {

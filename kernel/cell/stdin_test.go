@@ -5,6 +5,7 @@ package cell
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -85,6 +86,28 @@ func TestStdinInterrupted(t *testing.T) {
 	typing(r, "mine")
 	if e := h.Execute(context.Background(), kernel.Cell{Code: "bufio.NewReader(os.Stdin).ReadString('\\n')", AllowStdin: true}, r); e != nil || r.text() != "result:mine\n\n<nil>" {
 		t.Fatalf("%v %q", e, r.text())
+	}
+}
+
+// TestStdinWritesAfterInterrupt: a write that its cell ends leaves the pipe to later ones.
+func TestStdinWritesAfterInterrupt(t *testing.T) {
+	defer func(f *os.File) { os.Stdin = f }(os.Stdin)
+	var p stdinPipe
+	if err := p.open(); err != nil {
+		t.Fatal(err)
+	}
+	defer p.w.Close()
+	defer p.r.Close()
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	b := make([]byte, 16)
+	for range 1000 {
+		p.write(over, []byte("x"))
+		p.unread(b)
+		p.write(context.Background(), []byte("y"))
+		if n := p.unread(b); n == 0 || b[n-1] != 'y' {
+			t.Fatalf("%q", b[:n])
+		}
 	}
 }
 

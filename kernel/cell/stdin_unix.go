@@ -34,6 +34,8 @@ func (p *stdinPipe) open() error {
 	for _, fd := range fds {
 		unix.CloseOnExec(fd)
 		if err := unix.SetNonblock(fd, true); err != nil {
+			unix.Close(fds[0])
+			unix.Close(fds[1])
 			return err
 		}
 	}
@@ -82,9 +84,14 @@ func (p *stdinPipe) write(ctx context.Context, b []byte) {
 	p.mu.Lock()
 	w := p.w
 	p.mu.Unlock()
-	stop := context.AfterFunc(ctx, func() { w.SetWriteDeadline(time.Now()) })
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		w.SetWriteDeadline(time.Now())
+		close(ended)
+	})
 	w.Write(b)
 	if !stop() {
+		<-ended // or it would end later writes too
 		w.SetWriteDeadline(time.Time{})
 	}
 }

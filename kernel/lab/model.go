@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"deltafin/internal/units"
 	"deltafin/kernel/display"
 	"deltafin/rig"
 )
@@ -26,9 +27,9 @@ func (m *ModelInfo) DisplayBundle() display.Bundle {
 		{"hidden size", m.Hidden},
 		{"vocabulary", m.Vocab},
 		{"positions", m.MaxPositions},
-		{"one expert", size(m.ExpertBytes)},
-		{"all experts", size(m.ExpertsBytes)},
-		{"everything else", size(m.SpineBytes)},
+		{"one expert", units.Bytes(m.ExpertBytes)},
+		{"all experts", units.Bytes(m.ExpertsBytes)},
+		{"everything else", units.Bytes(m.SpineBytes)},
 		{"device", m.Device},
 		{"threads", m.Threads},
 		{"loaded in", m.LoadTime},
@@ -47,16 +48,16 @@ func (l *Lab) Memory() *MemoryMap {
 // DisplayBundle shows a table.
 func (m *MemoryMap) DisplayBundle() display.Bundle {
 	rows := [][]any{
-		{"weights beside the experts, mapped", size(m.SpineMapped)},
-		{"experts, mapped", size(m.ExpertsMapped)},
-		{"kept states of " + plural(m.KeptSequences, "sequence"), size(m.KeptStates)},
-		{"heap", size(m.Heap)},
+		{"weights beside the experts, mapped", units.Bytes(m.SpineMapped)},
+		{"experts, mapped", units.Bytes(m.ExpertsMapped)},
+		{"kept states of " + plural(m.KeptSequences, "sequence"), units.Bytes(m.KeptStates)},
+		{"heap", units.Bytes(m.Heap)},
 	}
 	if m.SpinePacked > 0 {
-		rows = append([][]any{{"weights beside the experts, packed", size(m.SpinePacked)}}, rows...)
+		rows = append([][]any{{"weights beside the experts, packed", units.Bytes(m.SpinePacked)}}, rows...)
 	}
 	if m.RSS > 0 {
-		rows = append(rows, []any{"resident now", size(m.RSS)}, []any{"resident at most", size(m.PeakRSS)})
+		rows = append(rows, []any{"resident now", units.Bytes(m.RSS)}, []any{"resident at most", units.Bytes(m.PeakRSS)})
 	}
 	return display.Table{Title: "memory", Columns: []string{"", "bytes"}, Rows: rows}.DisplayBundle()
 }

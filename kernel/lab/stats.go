@@ -5,6 +5,7 @@ import (
 	"html"
 	"time"
 
+	"deltafin/internal/units"
 	"deltafin/kernel/display"
 	"deltafin/prefetch"
 )
@@ -49,9 +50,9 @@ func (s *Stats) DisplayBundle() display.Bundle {
 		{"predicted, in time", s.InTime, share(s.InTime)},
 		{"predicted, late", s.Late, share(s.Late)},
 		{"read on demand", s.Demanded, share(s.Demanded)},
-		{"bytes needed", size(s.BytesNeeded), ""},
-		{"bytes read", size(s.BytesRead), ""},
-		{"different experts since the start", size(s.BytesDistinct), ""},
+		{"bytes needed", units.Bytes(s.BytesNeeded), ""},
+		{"bytes read", units.Bytes(s.BytesRead), ""},
+		{"different experts since the start", units.Bytes(s.BytesDistinct), ""},
 		{"stall", display.Duration(s.Stall), ""},
 		{"computing on experts", display.Duration(s.Compute), ""},
 	}}
@@ -105,19 +106,4 @@ func (s *Stats) times() display.Bars {
 	return s.layers("time by layer", "ms", []string{"computing", "stall"}, func(y prefetch.LayerStats) []float64 {
 		return []float64{ms(y.Compute), ms(y.Stall)}
 	})
-}
-
-// size formats a number of bytes in decimal units, as drives are sold.
-func size(n int64) string {
-	v, unit := float64(n), "B"
-	for _, u := range []string{"kB", "MB", "GB", "TB"} {
-		if v < 1000 {
-			break
-		}
-		v, unit = v/1000, u
-	}
-	if unit == "B" {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.3g %s", v, unit)
 }

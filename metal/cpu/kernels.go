@@ -3,7 +3,7 @@ package cpu
 // kernels are the loops of one instruction set. Each equals its portable definition
 // bit for bit; a nil function means the definition itself. Strides are in bytes.
 type kernels struct {
-	name string // "portable", "AVX2", "AVX-512"
+	name string // "portable", "AVX2", "AVX-512", "NEON"
 
 	// The loops of matrix products: see asm/product.go, which writes them.
 	bf16Rows  func(y *float32, w *byte, stride int, x *float32, n, rows int)

@@ -96,8 +96,8 @@ func ReadRate(level string, threads, size int, d time.Duration) float64 {
 	})
 }
 
-// rate runs the work of each thread, once at least, until d has passed and returns what all of them
-// did a second.
+// rate runs the work of each thread, once at least, until d has passed, and returns what
+// all of them did a second.
 func rate(threads int, d time.Duration, work func(thread int) func() int) float64 {
 	var wg sync.WaitGroup
 	var total atomic.Int64

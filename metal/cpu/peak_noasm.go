@@ -2,5 +2,5 @@
 
 package cpu
 
-// peakOf is the loops of a level: there is one.
+// peakOf is the loops of a level: the portable ones, which stand for NEON's too.
 func peakOf(string) peak { return portablePeak }

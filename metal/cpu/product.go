@@ -230,7 +230,7 @@ const (
 	tileFold                 // fold the sums: these were the last columns
 )
 
-// widenRows is rows lo … hi-1, unzipped.
+// widenRows is rows lo … hi-1 of w as floats, unzipped.
 func (k *kernels) widenRows(y []float32, w *metal.Matrix, lo, hi int, s *scratch) {
 	if k.tile != nil && w.Cols%pairs == 0 && w.Cols > 0 {
 		for r := lo; r < hi; r++ {
@@ -246,7 +246,8 @@ func (k *kernels) widenRows(y []float32, w *metal.Matrix, lo, hi int, s *scratch
 	}
 }
 
-// widenPart is columns from … to-1 of row r, unzipped; both are multiples of 32.
+// widenPart is columns from … to-1 of row r as floats, unzipped; both are multiples of 32.
+// It needs kernels that have tiles.
 func (k *kernels) widenPart(y []float32, w *metal.Matrix, r, from, to int) {
 	y = y[:to-from]
 	size := w.Format.RowBytes(w.Cols)

@@ -241,8 +241,8 @@ func (kn *vectors) kdaStep(to, from []float32, toStride, fromStride int, o, v, q
 
 // kdaColumns is the definition of kdaStep. Sums run over ascending key rows.
 func kdaColumns(to, from []float32, toStride, fromStride int, o, v, q, k, decay []float32, beta float32) {
-	var error, row [kdaSpan]float32
-	u, s := error[:len(v)], row[:len(v)]
+	var errors, row [kdaSpan]float32
+	u, s := errors[:len(v)], row[:len(v)]
 	for i, key := range k {
 		for j, f := range from[i*fromStride:][:len(v)] {
 			s[j] = float32(f * decay[i])
