@@ -18,6 +18,10 @@ type kernels struct {
 	tile      []tileFunc // by the number of rows of x, from one
 	mixTile   []mixFunc  // by the number of rows of p, from one
 
+	// Where there are no tiles: dot for n a multiple of 16, and of four vectors with one.
+	dotWhole  func(a, b *float32, n int) float32
+	f32Dot1x4 func(y *float32, yStride int, w, x *float32, xStride, n int)
+
 	// axpyWhole is axpy for n a multiple of 16.
 	axpyWhole func(y *float32, a float32, x *float32, n int)
 
@@ -59,9 +63,24 @@ func (k *kernels) dots(y []float32, yStride int, w []float32, wStride, rows int,
 		s.release(sums)
 	}
 	for r := whole; r < rows; r++ {
-		for q := range qs {
-			y[q*yStride+r] = dot(w[r*wStride:r*wStride+n], x[q*xStride:])
+		k.dotRow(y[r:], yStride, w[r*wStride:r*wStride+n], x, xStride, qs)
+	}
+}
+
+// dotRow is y[i·yStride] = dot(w, x[i·xStride:]) for n vectors.
+func (k *kernels) dotRow(y []float32, yStride int, w, x []float32, xStride, n int) {
+	i := 0
+	if k.dotWhole != nil && len(w)%lanes == 0 && len(w) > 0 && n > 0 {
+		_, _ = y[(n-1)*yStride], x[(n-1)*xStride+len(w)-1]
+		for ; i+4 <= n; i += 4 {
+			k.f32Dot1x4(&y[i*yStride], 4*yStride, &w[0], &x[i*xStride], 4*xStride, len(w))
 		}
+		for ; i < n; i++ {
+			y[i*yStride] = k.dotWhole(&w[0], &x[i*xStride], len(w))
+		}
+	}
+	for ; i < n; i++ {
+		y[i*yStride] = dot(w, x[i*xStride:])
 	}
 }
 

@@ -4,16 +4,6 @@
 
 package cpu
 
-// bf16Dot4NEON is y[r] = dot(w[r], x) for four rows of weights, wStride bytes apart, with scales sStride bytes apart. n is a multiple of 32.
-//
-//go:noescape
-func bf16Dot4NEON(y *float32, w *byte, wStride int, s *byte, sStride int, x *float32, n int)
-
-// mx4Dot4NEON is y[r] = dot(w[r], x) for four rows of weights, wStride bytes apart, with scales sStride bytes apart. n is a multiple of 32.
-//
-//go:noescape
-func mx4Dot4NEON(y *float32, w *byte, wStride int, s *byte, sStride int, x *float32, n int)
-
 // f32Dot1x4NEON is y[i] = dot(w, x[i]) for four vectors, xStride bytes apart; the results are yStride bytes apart. n is a multiple of 16.
 //
 //go:noescape
