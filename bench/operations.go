@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"deltafin/metal"
 )
@@ -44,6 +45,7 @@ const (
 var operations = []operation{
 	matMul(metal.BF16, width, hidden), matMul(metal.BF16, hidden, width), matMul(metal.BF16, hidden, hidden),
 	matMul(metal.BF16, latent, inter), matMul(metal.BF16, inter, latent), matMul(metal.BF16, vocab, hidden),
+	matMul(metal.BF12, width, hidden), matMul(metal.BF12, hidden, hidden),
 	matMul(metal.MX4, width, hidden), matMul(metal.MX4, hidden, hidden), matMul(metal.MX4, latent, inter), matMul(metal.MX4, inter, latent),
 	matMul(metal.F32, width, hidden), matMul(metal.F32, hidden, hidden), matMul(metal.F32, latent, inter), matMul(metal.F32, inter, latent),
 	{"Experts", fmt.Sprintf("%d of %d×%d", topK, latent, inter), topK * 3 * latent * inter * 17 / 32, 64, topK, makeExperts},
@@ -98,6 +100,9 @@ func (k *kit) fill(n int64) {
 // matrices are views of the pool: as many as no cache holds, or as there is room for.
 // Fewer rows where not even one fits.
 func (k *kit) matrices(f metal.Format, rows, cols int) []metal.Matrix {
+	if f == metal.BF12 {
+		return k.packed(rows, cols)
+	}
 	rows = min(rows, len(k.pool)/f.RowBytes(cols))
 	size, groups := rows*f.RowBytes(cols), 0
 	if f == metal.MX4 {
@@ -112,7 +117,18 @@ func (k *kit) matrices(f metal.Format, rows, cols int) []metal.Matrix {
 	return list
 }
 
-// matrixBytes is the size of a matrix.
+// packed is BF12 matrices: one, packed, and copies of it.
+func (k *kit) packed(rows, cols int) []metal.Matrix {
+	rows = min(rows, len(k.pool)/(2*cols))
+	data, aside := metal.PackBF12(rows, cols, k.pool[:2*rows*cols])
+	list := []metal.Matrix{k.device.NewMatrix(metal.BF12, rows, cols, data, aside)}
+	for len(list) < k.copies(len(data)) {
+		list = append(list, k.device.NewMatrix(metal.BF12, rows, cols, slices.Clone(data), aside))
+	}
+	return list
+}
+
+// matrixBytes is the size of a matrix, BF12's blocks aside not counted.
 func matrixBytes(f metal.Format, rows, cols int) int {
 	n := rows * f.RowBytes(cols)
 	if f == metal.MX4 {

@@ -712,7 +712,7 @@ func (u *unit) run(show bool) (errs []*CompileError, retry retryKind) {
 			e.Msg += "; " + otherNames[name]
 		}
 		if len(errs) < maxErrors {
-			errs = append(errs, u.at(e.Pos, e.Msg))
+			errs = append(errs, u.at(e.Pos, strings.Replace(e.Msg, " in argument to "+showName, "", 1)))
 		}
 	}
 	return errs, retryNone

@@ -29,6 +29,7 @@ type child struct {
 	stdin    *stdinReader
 	modules  *modules
 	waits    *waits
+	handlers handlers
 	ballast  []byte // see kernel.BallastBytes
 
 	labels   sync.Map // unsafe.Pointer of a goroutine's label → *cellOutput

@@ -26,7 +26,10 @@ func (s *shell) complete(code string, cursor int) kernel.Completions {
 	magic := code
 	code = withoutMagics(code)
 	if line := strings.LastIndexByte(code[:offset], '\n') + 1; strings.TrimSpace(code[line:offset]) == "" && strings.TrimSpace(magic[line:offset]) != "" {
-		return kernel.Completions{Start: cursor, End: cursor}
+		if !strings.HasPrefix(strings.TrimSpace(magic[line:offset]), "!") {
+			return kernel.Completions{Start: cursor, End: cursor}
+		}
+		code = magic // not what follows, as likely as a command
 	}
 	start, _ := wordAt(code[:offset], offset)
 	_, end := wordAt(code, offset)

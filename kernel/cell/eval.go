@@ -70,8 +70,9 @@ func newShell(c *child, main *shell) (*shell, error) {
 	}
 	s.interp.Made = c.waits.channel
 	more := moreSymbols()
+	more["syscall/syscall"] = syscallSymbols()
 	generic := c.genericSymbols()
-	for _, symbols := range []interp.Exports{stdlib.Symbols, unsafe.Symbols, more, generic, embedSymbols()} {
+	for _, symbols := range []interp.Exports{stdlib.Symbols, unsafe.Symbols, more, generic, embedSymbols(), {"net/http/http": c.handlers.symbols()}} {
 		if err := s.interp.Use(symbols); err != nil {
 			return nil, fmt.Errorf("cell: interpreter: %w", err)
 		}

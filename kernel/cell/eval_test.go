@@ -147,6 +147,7 @@ func TestSessions(t *testing.T) {
 			{"func() any { var r any; func() { defer func() { r = recover() }(); panic(\"text\") }(); return r }()", "result:text"},
 			{"var v any = 3\nv.(string)", "error:interface conversion"},
 			{"func unused() {\n\tz := 1\n}", "error:declared and not used: z"},
+			{"1 << 100", "error:as int value (overflows)"},
 			{"import \"no/such\"", "error:no/such"},
 			{"nope.Nope()", "error:undefined: nope"},
 			{"1 + 1", "result:2"},

@@ -135,7 +135,24 @@ func lower(u *unit) *lowered {
 		l.renew(changed)
 	}
 	var body []ast.Stmt
-	for i, s := range u.ordered() {
+	ordered := u.ordered()
+	last := -1 // of the variables
+	for i, s := range ordered {
+		if d, ok := s.(*ast.DeclStmt); ok && d.Decl.(*ast.GenDecl).Tok == token.VAR {
+			last = i
+		}
+	}
+	inits := u.inits
+	initialize := func(end token.Pos) {
+		for len(inits) > 0 && (end == token.NoPos || inits[0].fn.Pos() < end) {
+			body = append(body, &ast.ExprStmt{X: &ast.CallExpr{Fun: ast.NewIdent(inits[0].run)}})
+			inits = inits[1:]
+		}
+	}
+	for i, s := range ordered {
+		if i > last {
+			initialize(s.Pos())
+		}
 		switch s := s.(type) {
 		case *ast.AssignStmt:
 			if s.Tok == token.DEFINE {
@@ -168,9 +185,7 @@ func lower(u *unit) *lowered {
 		}
 		body = append(body, l.node(s).(ast.Stmt))
 	}
-	for _, d := range u.inits {
-		body = append(body, &ast.ExprStmt{X: &ast.CallExpr{Fun: ast.NewIdent(d.run)}})
-	}
+	initialize(token.NoPos)
 	if u.main != nil {
 		body = append(body, &ast.ExprStmt{X: &ast.CallExpr{Fun: ast.NewIdent(u.main.run)}})
 	}
@@ -1076,7 +1091,7 @@ func (l *lowerer) builtin(e *ast.CallExpr) ast.Expr {
 		if l.info.Types[e.Args[0]].IsType() {
 			return nil
 		}
-		t := l.info.Types[e].Type.(*types.Pointer).Elem()
+		t := l.concrete(l.info.Types[e].Type).(*types.Pointer).Elem()
 		lit := mustParse("package p; var f = func(v T) *T { return &v }").Decls[0].(*ast.GenDecl).Specs[0].(*ast.ValueSpec).Values[0].(*ast.FuncLit)
 		setPositions(ast.Expr(lit), e.Pos())
 		lit.Type.Params.List[0].Type = setPositions(l.typeOf(t), e.Pos())

@@ -393,7 +393,7 @@ func (s *shell) who() string {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, name := range seen.names.Names() {
 		if v, ok := seen.names.Lookup(name).(*types.Var); ok && !strings.Contains(name, mark) && name != "_" {
-			fmt.Fprintf(table, "%s\t%s\n", name, types.TypeString(v.Type(), (*types.Package).Name))
+			fmt.Fprintf(table, "%s\t%s\n", name, unmark(types.TypeString(v.Type(), (*types.Package).Name)))
 		}
 	}
 	table.Flush()

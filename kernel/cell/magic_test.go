@@ -75,6 +75,7 @@ func TestMagics(t *testing.T) {
 		{"!exit 3", "stderr:!exit 3: exit status 3\n"},
 		{"for range 2 {\n\t!printf a\n}", "stdout:a"},
 		{"n := 6\n%who", "stdout:n     int\nword  string\n"},
+		{"type unit struct{}\nu := map[string]unit{}\n%who", "stdout:n     int\nu     map[string]main.unit\nword  string\n"},
 		{"%time n = 7\nn", "took "},
 		{"%%time\nn", "to check and compile"},
 		{"%help", "!COMMAND"},

@@ -3,9 +3,12 @@ package cell
 import (
 	"errors"
 	"flag"
+	"net/http"
 	"os"
 	"os/exec"
 	"reflect"
+	"sync"
+	"sync/atomic"
 
 	"github.com/traefik/yaegi/stdlib"
 )
@@ -100,4 +103,38 @@ func started(cmd *exec.Cmd) *exec.Cmd {
 		cmd.Stdin = nil
 	}
 	return cmd
+}
+
+// handlers are what cells have http.DefaultServeMux do. A cell that is run again handles
+// its patterns again.
+type handlers struct{ by sync.Map } // pattern → *handler
+
+type handler struct{ now atomic.Pointer[http.Handler] }
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { (*h.now.Load()).ServeHTTP(w, r) }
+
+func (m *handlers) handle(pattern string, h http.Handler) {
+	if h == nil {
+		http.Handle(pattern, nil) // which panics
+	}
+	x := &handler{}
+	x.now.Store(&h)
+	if old, ok := m.by.Load(pattern); ok {
+		old.(*handler).now.Store(&h)
+		return
+	}
+	http.Handle(pattern, x)
+	m.by.Store(pattern, x)
+}
+
+func (m *handlers) symbols() map[string]reflect.Value {
+	return map[string]reflect.Value{
+		"Handle": reflect.ValueOf(m.handle),
+		"HandleFunc": reflect.ValueOf(func(pattern string, f func(http.ResponseWriter, *http.Request)) {
+			if f == nil {
+				http.HandleFunc(pattern, nil) // which panics
+			}
+			m.handle(pattern, http.HandlerFunc(f))
+		}),
+	}
 }

@@ -27,6 +27,36 @@ func lens(s []int) (int, int) { return len(s), cap(s) }
 func text(s []byte) (t []byte, n int) { return s, len(s) }
 t, n := text([]byte("abc"))
 fmt.Println(swap()); fmt.Println(calls()); fmt.Println(lens(make([]int, 2, 3))); fmt.Println(len(t), n)`, "2 1\n2 1\n2 3\n3 3\n"},
+		{"a compiled call among the operands of a return",
+			`func one() (int, error) { return 0, errors.New("one") }
+func two() (n int, s string, err error) { n = 4; return strings.Index("abc", "c") + n, strconv.Itoa(n), fmt.Errorf("two %d", n) }
+func both(s string) (int, error) { return strconv.Atoi(s) }
+func fn() (int, func() time.Time) { return 1, sync.OnceValue(func() time.Time { return time.Unix(0, 0) }) }
+_, f := fn()
+fmt.Println(one()); fmt.Println(two()); fmt.Println(both("7")); fmt.Println(f().Unix())`, "0 one\n6 4 two 4\n7 <nil>\n0\n"},
+		{"new takes a value",
+			`type opts struct { n *int64; s *string; f func(int) int; e *error }
+func at[T any](x T) *T { return new(x) }
+func pair() (*uint8, *opts) { return new(uint8(7)), new(opts{n: new(int64(2))}) }
+k := 5
+p := new(k)
+*p++
+o := opts{n: new(int64(k)), s: new("s"), e: new(error(io.EOF))}
+b, q := pair()
+fmt.Println(k, *p, *o.n, *o.s, *o.e, *at("t"), *at(o).n, *b, *q.n, *new(strings.ToUpper("u")), *new(1 << 3), (*new(func() int { return 9 }))(), *new([]int{1}), *new(opts), *new(int))`, "5 6 5 s EOF t 5 7 2 U 8 9 [1] {<nil> <nil> <nil> <nil>} 0\n"},
+		{"init runs after the variables and before the statements that follow it",
+			`func init() { tab["a"] = 1 }
+var tab = map[string]int{}
+fmt.Print(len(tab), " ")
+seen := 3
+func init() { tab["b"] = seen }
+fmt.Println(tab)`, "1 map[a:1 b:3]\n"},
+		{"what waits can be deferred and started",
+			`type guarded struct { mu sync.RWMutex; wg sync.WaitGroup; s string }
+func (g *guarded) f() { defer g.mu.RLock(); defer g.wg.Wait(); g.wg.Go(func() { g.s += "a" }) }
+func (g *guarded) g() { var wg sync.WaitGroup; wg.Add(1); go func() { defer wg.Done(); g.wg.Wait() }(); go wg.Wait(); wg.Wait(); defer g.mu.Lock(); g.mu.RUnlock() }
+var g guarded
+g.f(); g.g(); fmt.Println(g.mu.TryLock(), g.s)`, "false a\n"},
 		{"a loop without a condition begins once",
 			`func f() (n int) { for low, high := 0, 9; ; { if low >= high { return n }; low += 2; n++ } }
 f()`, "→ 5\n"},

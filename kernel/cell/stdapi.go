@@ -123,6 +123,9 @@ func (l *library) load(path string) (*types.Package, error) {
 	if err != nil {
 		return nil, err
 	}
+	if path == "syscall" {
+		text = append(text, syscallAPI()...)
+	}
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution)
 	if err != nil {

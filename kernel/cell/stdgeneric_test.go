@@ -21,6 +21,8 @@ func TestPackages(t *testing.T) {
 		{"dk, _ := mlkem.GenerateKey768()\nshared, sealed := dk.EncapsulationKey().Encapsulate()\nagain, err := dk.Decapsulate(sealed)\nfmt.Sprint(bytes.Equal(shared, again), err)", "result:true <nil>"},
 		{"sk, _ := hpke.DHKEM(ecdh.X25519()).GenerateKey()\nsealedText, _ := hpke.Seal(sk.PublicKey(), hpke.HKDFSHA256(), hpke.AES128GCM(), nil, []byte(\"text\"))\nplain, err := hpke.Open(sk, hpke.HKDFSHA256(), hpke.AES128GCM(), nil, sealedText)\nstring(plain)", "result:text"},
 		{"fmt.Sprintf(\"%x\", sha3.Sum256(nil))[:8]", "result:a7ffc6f8"},
+		{"stop := make(chan os.Signal, 1)\nsignal.Notify(stop, os.Interrupt, syscall.SIGTERM)\nsyscall.Kill(syscall.Getpid(), syscall.SIGTERM)\nsig := <-stop\nsignal.Stop(stop)\nfmt.Sprint(sig, sig == syscall.SIGTERM)", "result:terminated true"},
+		{"_, failed := os.Open(\"/none\")\nvar code syscall.Errno\nfmt.Sprint(errors.Is(failed, syscall.ENOENT), errors.As(failed, &code), code == syscall.ENOENT, code, syscall.EACCES.Is(fs.ErrPermission))", "result:true true true no such file or directory true"},
 		{"fips140.Enabled()", "result:false"},
 		{"a, b := unique.Make(\"x\"), unique.Make(\"x\")\nfmt.Sprintln(a == b, a == unique.Make(\"y\"), a.Value())", "result:true false x\n"},
 		{"type big struct { n [64]int }\nkept := &big{}\nw := weak.Make(kept)\nfmt.Sprint(w.Value() == kept, weak.Make(kept) == w, weak.Make[big](nil).Value() == nil)", "result:true true true"},

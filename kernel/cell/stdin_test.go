@@ -92,6 +92,7 @@ func TestStdinInterrupted(t *testing.T) {
 func TestFlags(t *testing.T) {
 	h := newHost(t, nil)
 	expect(t, h, "n := flag.Int(\"n\", 1, \"a number\")\nflag.Parse()\nfmt.Sprint(*n, flag.NArg(), os.Args)", "result:1 0 [cell]")
+	expect(t, h, "n = flag.Int(\"n\", 2, \"again\")\nvar m int\nflag.IntVar(&m, \"m1\", 3, \"\")\nflag.IntVar(&m, \"m1\", 4, \"\")\nfmt.Sprint(*n, m, flag.Lookup(\"n\").Usage)", "result:2 4again")
 	expect(t, h, "os.Args = []string{\"cell\", \"-n\", \"3\", \"x\"}\nflag.Parse()\nfmt.Sprint(*n, flag.Args())", "result:3 [x]")
 	for _, c := range []struct{ code, value string }{
 		{"os.Args = []string{\"cell\", \"-m\"}\nflag.Parse()\nfmt.Print(\"on\")", "os.Exit(2)"},
@@ -113,4 +114,23 @@ func TestFlags(t *testing.T) {
 func TestUnsafeWithoutImport(t *testing.T) {
 	h := newHost(t, nil)
 	expect(t, h, "x := [2]int32{1, 2}\n*(*int32)(unsafe.Add(unsafe.Pointer(&x), unsafe.Sizeof(x[0])))", "result:2")
+}
+
+// TestHandlers: a cell that is run again gives the default mux its handlers again.
+func TestHandlers(t *testing.T) {
+	h := newHost(t, nil)
+	expect(t, h, `s := httptest.NewServer(nil)
+func get(path string) string { r, err := http.Get(s.URL + path); if err != nil { return err.Error() }; b, _ := io.ReadAll(r.Body); return string(b) }
+1`, "result:1")
+	for _, word := range []string{"one", "two"} {
+		expect(t, h, `http.HandleFunc("GET /word", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "`+word+`") })
+http.Handle("/gone", http.NotFoundHandler())
+get("/word")`, "result:"+word)
+	}
+	for _, code := range []string{`http.HandleFunc("GET /{x}", http.NotFound); http.HandleFunc("GET /{y}", http.NotFound)`, `http.Handle("/nil", nil)`} {
+		if _, e := run(h, code); e == nil || e.Name != "panic" {
+			t.Errorf("%s: %v", code, e)
+		}
+	}
+	expect(t, h, "s.Close()", "")
 }

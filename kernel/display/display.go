@@ -150,8 +150,14 @@ func Markdown(source string) Bundle {
 	return bundle(source, MIMEMarkdown, source)
 }
 
+// maxPixels is how large an image can be: an image.Uniform has some 10¹⁸ pixels.
+const maxPixels = 1 << 26
+
 // Image is the bundle of a picture, as PNG.
 func Image(m image.Image) (Bundle, error) {
+	if size := m.Bounds().Size(); size.X > maxPixels || size.Y > maxPixels || size.X*size.Y > maxPixels {
+		return Bundle{}, fmt.Errorf("display: an image of %d × %d pixels; want at most %d in all", size.X, size.Y, maxPixels)
+	}
 	var buf bytes.Buffer
 	if err := png.Encode(&buf, m); err != nil {
 		return Bundle{}, fmt.Errorf("display: %w", err)

@@ -133,6 +133,9 @@ func TestImage(t *testing.T) {
 	if err != nil || color.RGBAModel.Convert(got.At(4, 2)) != (color.RGBA{9, 8, 7, 255}) {
 		t.Errorf("%v, %v", got.At(4, 2), err)
 	}
+	if b, ok := Of(image.NewUniform(color.White)); ok {
+		t.Errorf("an image without bounds is %v", b.Data[MIMEText])
+	}
 	if file, err := ImageFile(data); err != nil || file.Data[MIMEPNG] != b.Data[MIMEPNG] || altOf(file, MIMEPNG) != "image, 5 × 3" || altOf(b, MIMEPNG) != "image, 5 × 3" {
 		t.Errorf("ImageFile: %v", err)
 	}

@@ -4,8 +4,10 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"deltafin/metal"
 	"deltafin/metal/metaltest"
@@ -196,6 +198,23 @@ func TestWidenMX4(t *testing.T) {
 			}
 			if float64(v) != want && !(want > math.MaxFloat32 || want < -math.MaxFloat32) {
 				t.Fatalf("code %d at scale %d: %g, want %g", i%16, scale, v, want)
+			}
+		}
+	}
+}
+
+// Threads that have nothing to do sleep, and wake for the next operation.
+func TestIdleThreadsSleep(t *testing.T) {
+	d := Open(Options{Threads: 3})
+	defer d.Close()
+	w := d.NewMatrix(metal.BF16, 1024, 256, make([]byte, 2*1024*256), nil)
+	x, y := d.NewBuffer(256), d.NewBuffer(1024)
+	q := d.Begin(t.Context())
+	for range 3 {
+		q.MatMul(y, x, w, 1)
+		for deadline := time.Now().Add(time.Minute); d.threads.asleep.Load() != 2; runtime.Gosched() {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d of 2 helpers sleep", d.threads.asleep.Load())
 			}
 		}
 	}

@@ -116,10 +116,10 @@ bf16RowsAVX24Rows:
 	ADDQ   DX, DI
 	MOVQ   x+24(FP), R8
 	MOVQ   n+32(FP), R9
+	CMPQ   R9, $0x00
+	JE     bf16RowsAVX24ColumnsDone
 
-bf16RowsAVX24Columns:
-	CMPQ        R9, $0x00
-	JE          bf16RowsAVX24ColumnsDone
+bf16RowsAVX24ColumnsAgain:
 	VMOVUPS     (R8), Y9
 	VMOVUPS     64(R8), Y10
 	VMOVUPS     32(R8), Y11
@@ -172,7 +172,7 @@ bf16RowsAVX24Columns:
 	ADDQ        $0x40, DI
 	ADDQ        $0x80, R8
 	SUBQ        $0x20, R9
-	JMP         bf16RowsAVX24Columns
+	JNE         bf16RowsAVX24ColumnsAgain
 
 bf16RowsAVX24ColumnsDone:
 	VADDPS       Y2, Y1, Y1
@@ -204,30 +204,31 @@ bf16RowsAVX24RowsDone:
 	RET
 
 // func bf16WidenAVX2(y *float32, w *byte, n int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·bf16WidenAVX2(SB), NOSPLIT, $0-24
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         n+16(FP), DX
 	VBROADCASTSS topHalf<>+0(SB), Y0
+	CMPQ         DX, $0x00
+	JE           bf16WidenAVX2LoopDone
 
-bf16WidenAVX2Loop:
-	CMPQ    DX, $0x00
-	JE      bf16WidenAVX2LoopDone
-	VMOVDQU (CX), Y2
-	VPSLLD  $0x10, Y2, Y1
-	VPAND   Y2, Y0, Y2
-	VMOVUPS Y1, (AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVDQU 32(CX), Y2
-	VPSLLD  $0x10, Y2, Y1
-	VPAND   Y2, Y0, Y2
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 96(AX)
-	ADDQ    $0x40, CX
-	ADDQ    $0x80, AX
-	SUBQ    $0x20, DX
-	JMP     bf16WidenAVX2Loop
+bf16WidenAVX2LoopAgain:
+	PREFETCHT1 1536(CX)
+	VMOVDQU    (CX), Y2
+	VPSLLD     $0x10, Y2, Y1
+	VPAND      Y2, Y0, Y2
+	VMOVUPS    Y1, (AX)
+	VMOVUPS    Y2, 64(AX)
+	VMOVDQU    32(CX), Y2
+	VPSLLD     $0x10, Y2, Y1
+	VPAND      Y2, Y0, Y2
+	VMOVUPS    Y1, 32(AX)
+	VMOVUPS    Y2, 96(AX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x80, AX
+	SUBQ       $0x20, DX
+	JNE        bf16WidenAVX2LoopAgain
 
 bf16WidenAVX2LoopDone:
 	VZEROUPPER
@@ -274,10 +275,10 @@ bf12RowsAVX24Start:
 	ADDQ DX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+48(FP), R10
+	CMPQ R10, $0x00
+	JE   bf12RowsAVX24ColumnsDone
 
-bf12RowsAVX24Columns:
-	CMPQ        R10, $0x00
-	JE          bf12RowsAVX24ColumnsDone
+bf12RowsAVX24ColumnsAgain:
 	PREFETCHT0  4096(DI)
 	VMOVDQU     32(DI), X11
 	VPSRLW      $0x04, X11, X12
@@ -430,7 +431,7 @@ bf12RowsAVX24Columns:
 	ADDQ        $0x30, R8
 	ADDQ        $0x80, R9
 	SUBQ        $0x20, R10
-	JMP         bf12RowsAVX24Columns
+	JNE         bf12RowsAVX24ColumnsAgain
 
 bf12RowsAVX24ColumnsDone:
 	TESTQ   $0x00000002, flags+64(FP)
@@ -476,7 +477,7 @@ bf12RowsAVX2Return:
 	RET
 
 // func bf12WidenAVX2(y *float32, w *byte, s *byte, n int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·bf12WidenAVX2(SB), NOSPLIT, $0-32
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -485,50 +486,51 @@ TEXT ·bf12WidenAVX2(SB), NOSPLIT, $0-32
 	VBROADCASTSS signMantissa<>+0(SB), Y0
 	VMOVDQU      (BX), X1
 	VMOVDQU      nibbles<>+0(SB), X2
+	CMPQ         DX, $0x00
+	JE           bf12WidenAVX2LoopDone
 
-bf12WidenAVX2Loop:
-	CMPQ      DX, $0x00
-	JE        bf12WidenAVX2LoopDone
-	VMOVDQU   32(CX), X3
-	VPSRLW    $0x04, X3, X4
-	VPAND     X2, X3, X3
-	VPAND     X2, X4, X4
-	VPSHUFB   X3, X1, X3
-	VPSHUFB   X4, X1, X4
-	VPMOVSXBD (CX), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VPAND     Y0, Y5, Y5
-	VPMOVZXBD X3, Y6
-	VPSLLD    $0x17, Y6, Y6
-	VPOR      Y6, Y5, Y5
-	VPMOVSXBD 16(CX), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VPAND     Y0, Y6, Y6
-	VPMOVZXBD X4, Y7
-	VPSLLD    $0x17, Y7, Y7
-	VPOR      Y7, Y6, Y6
-	VMOVUPS   Y5, (AX)
-	VMOVUPS   Y6, 64(AX)
-	VPSRLDQ   $0x08, X3, X3
-	VPSRLDQ   $0x08, X4, X4
-	VPMOVSXBD 8(CX), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VPAND     Y0, Y5, Y5
-	VPMOVZXBD X3, Y3
-	VPSLLD    $0x17, Y3, Y3
-	VPOR      Y3, Y5, Y5
-	VPMOVSXBD 24(CX), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPAND     Y0, Y3, Y3
-	VPMOVZXBD X4, Y4
-	VPSLLD    $0x17, Y4, Y4
-	VPOR      Y4, Y3, Y3
-	VMOVUPS   Y5, 32(AX)
-	VMOVUPS   Y3, 96(AX)
-	ADDQ      $0x30, CX
-	ADDQ      $0x80, AX
-	SUBQ      $0x20, DX
-	JMP       bf12WidenAVX2Loop
+bf12WidenAVX2LoopAgain:
+	PREFETCHT1 1152(CX)
+	VMOVDQU    32(CX), X3
+	VPSRLW     $0x04, X3, X4
+	VPAND      X2, X3, X3
+	VPAND      X2, X4, X4
+	VPSHUFB    X3, X1, X3
+	VPSHUFB    X4, X1, X4
+	VPMOVSXBD  (CX), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VPAND      Y0, Y5, Y5
+	VPMOVZXBD  X3, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VPOR       Y6, Y5, Y5
+	VPMOVSXBD  16(CX), Y6
+	VPSLLD     $0x10, Y6, Y6
+	VPAND      Y0, Y6, Y6
+	VPMOVZXBD  X4, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VPOR       Y7, Y6, Y6
+	VMOVUPS    Y5, (AX)
+	VMOVUPS    Y6, 64(AX)
+	VPSRLDQ    $0x08, X3, X3
+	VPSRLDQ    $0x08, X4, X4
+	VPMOVSXBD  8(CX), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VPAND      Y0, Y5, Y5
+	VPMOVZXBD  X3, Y3
+	VPSLLD     $0x17, Y3, Y3
+	VPOR       Y3, Y5, Y5
+	VPMOVSXBD  24(CX), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPAND      Y0, Y3, Y3
+	VPMOVZXBD  X4, Y4
+	VPSLLD     $0x17, Y4, Y4
+	VPOR       Y4, Y3, Y3
+	VMOVUPS    Y5, 32(AX)
+	VMOVUPS    Y3, 96(AX)
+	ADDQ       $0x30, CX
+	ADDQ       $0x80, AX
+	SUBQ       $0x20, DX
+	JNE        bf12WidenAVX2LoopAgain
 
 bf12WidenAVX2LoopDone:
 	VZEROUPPER
@@ -565,10 +567,10 @@ mx4RowsAVX24Rows:
 	ADDQ   DI, R11
 	MOVQ   x+40(FP), R12
 	MOVQ   n+48(FP), R13
+	CMPQ   R13, $0x00
+	JE     mx4RowsAVX24ColumnsDone
 
-mx4RowsAVX24Columns:
-	CMPQ         R13, $0x00
-	JE           mx4RowsAVX24ColumnsDone
+mx4RowsAVX24ColumnsAgain:
 	PREFETCHT0   1024(R8)
 	MOVBLZX      (R10), R14
 	LEAL         -1(R14), R15
@@ -723,7 +725,7 @@ mx4RowsAVX24Columns:
 	ADDQ         $0x01, R11
 	ADDQ         $0x80, R12
 	SUBQ         $0x20, R13
-	JMP          mx4RowsAVX24Columns
+	JNE          mx4RowsAVX24ColumnsAgain
 
 mx4RowsAVX24ColumnsDone:
 	VADDPS       Y3, Y2, Y2
@@ -756,7 +758,7 @@ mx4RowsAVX24RowsDone:
 	RET
 
 // func mx4WidenAVX2(y *float32, w *byte, s *byte, n int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·mx4WidenAVX2(SB), NOSPLIT, $0-32
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -764,10 +766,11 @@ TEXT ·mx4WidenAVX2(SB), NOSPLIT, $0-32
 	MOVQ         s+16(FP), BX
 	VMOVUPS      e2m1<>+0(SB), Y0
 	VBROADCASTSS sign<>+0(SB), Y1
-
-mx4WidenAVX2Loop:
 	CMPQ         DX, $0x00
 	JE           mx4WidenAVX2LoopDone
+
+mx4WidenAVX2LoopAgain:
+	PREFETCHT1   384(CX)
 	MOVBLZX      (BX), SI
 	LEAL         -1(SI), DI
 	SHRL         $0x1f, DI
@@ -808,7 +811,7 @@ mx4WidenAVX2Loop:
 	INCQ         BX
 	ADDQ         $0x80, AX
 	SUBQ         $0x20, DX
-	JMP          mx4WidenAVX2Loop
+	JNE          mx4WidenAVX2LoopAgain
 
 mx4WidenAVX2LoopDone:
 	VZEROUPPER
@@ -844,10 +847,10 @@ TEXT ·unzipAVX2(SB), NOSPLIT, $0-24
 	MOVQ y+0(FP), AX
 	MOVQ x+8(FP), CX
 	MOVQ n+16(FP), DX
+	CMPQ DX, $0x00
+	JE   unzipAVX2LoopDone
 
-unzipAVX2Loop:
-	CMPQ    DX, $0x00
-	JE      unzipAVX2LoopDone
+unzipAVX2LoopAgain:
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
 	VSHUFPS $0x88, Y1, Y0, Y2
@@ -867,7 +870,7 @@ unzipAVX2Loop:
 	ADDQ    $0x80, CX
 	ADDQ    $0x80, AX
 	SUBQ    $0x20, DX
-	JMP     unzipAVX2Loop
+	JNE     unzipAVX2LoopAgain
 
 unzipAVX2LoopDone:
 	VZEROUPPER
@@ -881,10 +884,10 @@ TEXT ·tile1AVX2(SB), NOSPLIT, $0-80
 	MOVQ acc+16(FP), CX
 	MOVQ wStride+32(FP), DX
 	MOVQ xStride+48(FP), BX
+	CMPQ groups+64(FP), $0x00
+	JE   tile1AVX2GroupsDone
 
-tile1AVX2Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile1AVX2GroupsDone
+tile1AVX2GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile1AVX20Continue
 	VXORPS Y0, Y0, Y0
@@ -905,10 +908,10 @@ tile1AVX20Start:
 	ADDQ DX, SI
 	MOVQ x+40(FP), DI
 	MOVQ n+56(FP), R8
+	CMPQ R8, $0x00
+	JE   tile1AVX20ColumnsDone
 
-tile1AVX20Columns:
-	CMPQ        R8, $0x00
-	JE          tile1AVX20ColumnsDone
+tile1AVX20ColumnsAgain:
 	VMOVUPS     (DI), Y4
 	VMOVUPS     (BX), Y5
 	VFMADD231PS Y5, Y4, Y0
@@ -922,7 +925,7 @@ tile1AVX20Columns:
 	ADDQ        $0x40, SI
 	ADDQ        $0x40, DI
 	SUBQ        $0x10, R8
-	JMP         tile1AVX20Columns
+	JNE         tile1AVX20ColumnsAgain
 
 tile1AVX20ColumnsDone:
 	VMOVUPS Y0, (CX)
@@ -949,10 +952,10 @@ tile1AVX21Start:
 	ADDQ DX, SI
 	MOVQ x+40(FP), DI
 	MOVQ n+56(FP), R8
+	CMPQ R8, $0x00
+	JE   tile1AVX21ColumnsDone
 
-tile1AVX21Columns:
-	CMPQ        R8, $0x00
-	JE          tile1AVX21ColumnsDone
+tile1AVX21ColumnsAgain:
 	VMOVUPS     32(DI), Y4
 	VMOVUPS     32(BX), Y5
 	VFMADD231PS Y5, Y4, Y0
@@ -966,7 +969,7 @@ tile1AVX21Columns:
 	ADDQ        $0x40, SI
 	ADDQ        $0x40, DI
 	SUBQ        $0x10, R8
-	JMP         tile1AVX21Columns
+	JNE         tile1AVX21ColumnsAgain
 
 tile1AVX21ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -1010,7 +1013,7 @@ tile1AVX2Next:
 
 tile1AVX2Same:
 	DECQ groups+64(FP)
-	JMP  tile1AVX2Groups
+	JNE  tile1AVX2GroupsAgain
 
 tile1AVX2GroupsDone:
 	VZEROUPPER
@@ -1035,10 +1038,10 @@ mix1AVX232Width:
 	MOVQ    p+16(FP), BX
 	MOVQ    CX, SI
 	MOVQ    n+48(FP), DI
+	CMPQ    DI, $0x00
+	JE      mix1AVX232RowsDone
 
-mix1AVX232Rows:
-	CMPQ         DI, $0x00
-	JE           mix1AVX232RowsDone
+mix1AVX232RowsAgain:
 	VBROADCASTSS (BX), Y4
 	VMOVUPS      (SI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -1051,7 +1054,7 @@ mix1AVX232Rows:
 	ADDQ         $0x04, BX
 	ADDQ         DX, SI
 	DECQ         DI
-	JMP          mix1AVX232Rows
+	JNE          mix1AVX232RowsAgain
 
 mix1AVX232RowsDone:
 	VMOVUPS Y0, (AX)
@@ -1072,10 +1075,10 @@ mix1AVX216Width:
 	MOVQ    p+16(FP), BX
 	MOVQ    CX, SI
 	MOVQ    n+48(FP), DI
+	CMPQ    DI, $0x00
+	JE      mix1AVX216RowsDone
 
-mix1AVX216Rows:
-	CMPQ         DI, $0x00
-	JE           mix1AVX216RowsDone
+mix1AVX216RowsAgain:
 	VBROADCASTSS (BX), Y2
 	VMOVUPS      (SI), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -1084,7 +1087,7 @@ mix1AVX216Rows:
 	ADDQ         $0x04, BX
 	ADDQ         DX, SI
 	DECQ         DI
-	JMP          mix1AVX216Rows
+	JNE          mix1AVX216RowsAgain
 
 mix1AVX216RowsDone:
 	VMOVUPS Y0, (AX)
@@ -1106,10 +1109,10 @@ TEXT ·tile2AVX2(SB), NOSPLIT, $0-80
 	MOVQ acc+16(FP), DX
 	MOVQ wStride+32(FP), BX
 	MOVQ xStride+48(FP), SI
+	CMPQ groups+64(FP), $0x00
+	JE   tile2AVX2GroupsDone
 
-tile2AVX2Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile2AVX2GroupsDone
+tile2AVX2GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile2AVX20Continue
 	VXORPS Y0, Y0, Y0
@@ -1138,10 +1141,10 @@ tile2AVX20Start:
 	ADDQ BX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+56(FP), R10
+	CMPQ R10, $0x00
+	JE   tile2AVX20ColumnsDone
 
-tile2AVX20Columns:
-	CMPQ        R10, $0x00
-	JE          tile2AVX20ColumnsDone
+tile2AVX20ColumnsAgain:
 	VMOVUPS     (R9), Y8
 	VMOVUPS     (R9)(SI*1), Y9
 	VMOVUPS     (DI), Y10
@@ -1160,7 +1163,7 @@ tile2AVX20Columns:
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
 	SUBQ        $0x10, R10
-	JMP         tile2AVX20Columns
+	JNE         tile2AVX20ColumnsAgain
 
 tile2AVX20ColumnsDone:
 	VMOVUPS Y0, (DX)
@@ -1199,10 +1202,10 @@ tile2AVX21Start:
 	ADDQ BX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+56(FP), R10
+	CMPQ R10, $0x00
+	JE   tile2AVX21ColumnsDone
 
-tile2AVX21Columns:
-	CMPQ        R10, $0x00
-	JE          tile2AVX21ColumnsDone
+tile2AVX21ColumnsAgain:
 	VMOVUPS     32(R9), Y8
 	VMOVUPS     32(R9)(SI*1), Y9
 	VMOVUPS     32(DI), Y10
@@ -1221,7 +1224,7 @@ tile2AVX21Columns:
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
 	SUBQ        $0x10, R10
-	JMP         tile2AVX21Columns
+	JNE         tile2AVX21ColumnsAgain
 
 tile2AVX21ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -1289,7 +1292,7 @@ tile2AVX2Next:
 
 tile2AVX2Same:
 	DECQ groups+64(FP)
-	JMP  tile2AVX2Groups
+	JNE  tile2AVX2GroupsAgain
 
 tile2AVX2GroupsDone:
 	VZEROUPPER
@@ -1318,10 +1321,10 @@ mix2AVX232Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix2AVX232RowsDone
 
-mix2AVX232Rows:
-	CMPQ         R9, $0x00
-	JE           mix2AVX232RowsDone
+mix2AVX232RowsAgain:
 	VBROADCASTSS (DI), Y8
 	VBROADCASTSS (DI)(DX*1), Y9
 	VMOVUPS      (R8), Y10
@@ -1339,7 +1342,7 @@ mix2AVX232Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix2AVX232Rows
+	JNE          mix2AVX232RowsAgain
 
 mix2AVX232RowsDone:
 	VMOVUPS Y0, (AX)
@@ -1366,10 +1369,10 @@ mix2AVX216Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix2AVX216RowsDone
 
-mix2AVX216Rows:
-	CMPQ         R9, $0x00
-	JE           mix2AVX216RowsDone
+mix2AVX216RowsAgain:
 	VBROADCASTSS (DI), Y4
 	VBROADCASTSS (DI)(DX*1), Y5
 	VMOVUPS      (R8), Y6
@@ -1381,7 +1384,7 @@ mix2AVX216Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix2AVX216Rows
+	JNE          mix2AVX216RowsAgain
 
 mix2AVX216RowsDone:
 	VMOVUPS Y0, (AX)
@@ -1405,10 +1408,10 @@ TEXT ·tile3AVX2(SB), NOSPLIT, $0-80
 	MOVQ acc+16(FP), DX
 	MOVQ wStride+32(FP), BX
 	MOVQ xStride+48(FP), SI
+	CMPQ groups+64(FP), $0x00
+	JE   tile3AVX2GroupsDone
 
-tile3AVX2Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile3AVX2GroupsDone
+tile3AVX2GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile3AVX20Continue
 	VXORPS Y0, Y0, Y0
@@ -1445,10 +1448,10 @@ tile3AVX20Start:
 	ADDQ BX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+56(FP), R10
+	CMPQ R10, $0x00
+	JE   tile3AVX20ColumnsDone
 
-tile3AVX20Columns:
-	CMPQ        R10, $0x00
-	JE          tile3AVX20ColumnsDone
+tile3AVX20ColumnsAgain:
 	VMOVUPS     (R9), Y12
 	VMOVUPS     (R9)(SI*1), Y13
 	VMOVUPS     (R9)(SI*2), Y14
@@ -1472,7 +1475,7 @@ tile3AVX20Columns:
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
 	SUBQ        $0x10, R10
-	JMP         tile3AVX20Columns
+	JNE         tile3AVX20ColumnsAgain
 
 tile3AVX20ColumnsDone:
 	VMOVUPS Y0, (DX)
@@ -1523,10 +1526,10 @@ tile3AVX21Start:
 	ADDQ BX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+56(FP), R10
+	CMPQ R10, $0x00
+	JE   tile3AVX21ColumnsDone
 
-tile3AVX21Columns:
-	CMPQ        R10, $0x00
-	JE          tile3AVX21ColumnsDone
+tile3AVX21ColumnsAgain:
 	VMOVUPS     32(R9), Y12
 	VMOVUPS     32(R9)(SI*1), Y13
 	VMOVUPS     32(R9)(SI*2), Y14
@@ -1550,7 +1553,7 @@ tile3AVX21Columns:
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
 	SUBQ        $0x10, R10
-	JMP         tile3AVX21Columns
+	JNE         tile3AVX21ColumnsAgain
 
 tile3AVX21ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -1642,7 +1645,7 @@ tile3AVX2Next:
 
 tile3AVX2Same:
 	DECQ groups+64(FP)
-	JMP  tile3AVX2Groups
+	JNE  tile3AVX2GroupsAgain
 
 tile3AVX2GroupsDone:
 	VZEROUPPER
@@ -1675,10 +1678,10 @@ mix3AVX232Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix3AVX232RowsDone
 
-mix3AVX232Rows:
-	CMPQ         R9, $0x00
-	JE           mix3AVX232RowsDone
+mix3AVX232RowsAgain:
 	VBROADCASTSS (DI), Y12
 	VBROADCASTSS (DI)(DX*1), Y13
 	VBROADCASTSS (DI)(DX*2), Y14
@@ -1701,7 +1704,7 @@ mix3AVX232Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix3AVX232Rows
+	JNE          mix3AVX232RowsAgain
 
 mix3AVX232RowsDone:
 	VMOVUPS Y0, (AX)
@@ -1734,10 +1737,10 @@ mix3AVX216Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix3AVX216RowsDone
 
-mix3AVX216Rows:
-	CMPQ         R9, $0x00
-	JE           mix3AVX216RowsDone
+mix3AVX216RowsAgain:
 	VBROADCASTSS (DI), Y6
 	VBROADCASTSS (DI)(DX*1), Y7
 	VBROADCASTSS (DI)(DX*2), Y8
@@ -1752,7 +1755,7 @@ mix3AVX216Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix3AVX216Rows
+	JNE          mix3AVX216RowsAgain
 
 mix3AVX216RowsDone:
 	VMOVUPS Y0, (AX)
@@ -1827,10 +1830,10 @@ bf16RowsAVX5128Rows:
 	ADDQ   DX, R9
 	MOVQ   x+24(FP), R10
 	MOVQ   n+32(FP), R11
+	CMPQ   R11, $0x00
+	JE     bf16RowsAVX5128ColumnsDone
 
-bf16RowsAVX5128Columns:
-	CMPQ        R11, $0x00
-	JE          bf16RowsAVX5128ColumnsDone
+bf16RowsAVX5128ColumnsAgain:
 	VMOVUPS     (R10), Z10
 	VMOVUPS     64(R10), Z11
 	PREFETCHT0  4096(SI)
@@ -1879,7 +1882,7 @@ bf16RowsAVX5128Columns:
 	ADDQ        $0x40, R9
 	ADDQ        $0x80, R10
 	SUBQ        $0x20, R11
-	JMP         bf16RowsAVX5128Columns
+	JNE         bf16RowsAVX5128ColumnsAgain
 
 bf16RowsAVX5128ColumnsDone:
 	VSHUFF32X4 $0x44, Z3, Z2, Z10
@@ -1931,10 +1934,10 @@ bf16RowsAVX5124Rows:
 	ADDQ   DX, DI
 	MOVQ   x+24(FP), R8
 	MOVQ   n+32(FP), R9
+	CMPQ   R9, $0x00
+	JE     bf16RowsAVX5124ColumnsDone
 
-bf16RowsAVX5124Columns:
-	CMPQ        R9, $0x00
-	JE          bf16RowsAVX5124ColumnsDone
+bf16RowsAVX5124ColumnsAgain:
 	VMOVUPS     (R8), Z2
 	VMOVUPS     64(R8), Z3
 	PREFETCHT0  4096(SI)
@@ -1961,7 +1964,7 @@ bf16RowsAVX5124Columns:
 	ADDQ        $0x40, DI
 	ADDQ        $0x80, R8
 	SUBQ        $0x20, R9
-	JMP         bf16RowsAVX5124Columns
+	JNE         bf16RowsAVX5124ColumnsAgain
 
 bf16RowsAVX5124ColumnsDone:
 	VSHUFF32X4 $0x44, Z15, Z14, Z2
@@ -1989,24 +1992,25 @@ bf16RowsAVX5124RowsDone:
 	RET
 
 // func bf16WidenAVX512(y *float32, w *byte, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·bf16WidenAVX512(SB), NOSPLIT, $0-24
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         n+16(FP), DX
 	VBROADCASTSS topHalf<>+0(SB), Z0
+	CMPQ         DX, $0x00
+	JE           bf16WidenAVX512LoopDone
 
-bf16WidenAVX512Loop:
-	CMPQ    DX, $0x00
-	JE      bf16WidenAVX512LoopDone
-	VPSLLD  $0x10, (CX), Z1
-	VPANDD  (CX), Z0, Z2
-	VMOVUPS Z1, (AX)
-	VMOVUPS Z2, 64(AX)
-	ADDQ    $0x40, CX
-	ADDQ    $0x80, AX
-	SUBQ    $0x20, DX
-	JMP     bf16WidenAVX512Loop
+bf16WidenAVX512LoopAgain:
+	PREFETCHT1 1536(CX)
+	VPSLLD     $0x10, (CX), Z1
+	VPANDD     (CX), Z0, Z2
+	VMOVUPS    Z1, (AX)
+	VMOVUPS    Z2, 64(AX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x80, AX
+	SUBQ       $0x20, DX
+	JNE        bf16WidenAVX512LoopAgain
 
 bf16WidenAVX512LoopDone:
 	VZEROUPPER
@@ -2058,10 +2062,10 @@ bf12RowsAVX5128Start:
 	ADDQ DX, R10
 	MOVQ x+40(FP), R11
 	MOVQ n+48(FP), R12
+	CMPQ R12, $0x00
+	JE   bf12RowsAVX5128ColumnsDone
 
-bf12RowsAVX5128Columns:
-	CMPQ        R12, $0x00
-	JE          bf12RowsAVX5128ColumnsDone
+bf12RowsAVX5128ColumnsAgain:
 	VMOVUPS     (R11), Z11
 	VMOVUPS     64(R11), Z12
 	PREFETCHT0  4096(DI)
@@ -2174,7 +2178,7 @@ bf12RowsAVX5128Columns:
 	ADDQ        $0x30, R10
 	ADDQ        $0x80, R11
 	SUBQ        $0x20, R12
-	JMP         bf12RowsAVX5128Columns
+	JNE         bf12RowsAVX5128ColumnsAgain
 
 bf12RowsAVX5128ColumnsDone:
 	TESTQ   $0x00000002, flags+64(FP)
@@ -2247,10 +2251,10 @@ bf12RowsAVX5124Start:
 	ADDQ DX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+48(FP), R10
+	CMPQ R10, $0x00
+	JE   bf12RowsAVX5124ColumnsDone
 
-bf12RowsAVX5124Columns:
-	CMPQ        R10, $0x00
-	JE          bf12RowsAVX5124ColumnsDone
+bf12RowsAVX5124ColumnsAgain:
 	VMOVUPS     (R9), Z3
 	VMOVUPS     64(R9), Z4
 	PREFETCHT0  4096(DI)
@@ -2309,7 +2313,7 @@ bf12RowsAVX5124Columns:
 	ADDQ        $0x30, R8
 	ADDQ        $0x80, R9
 	SUBQ        $0x20, R10
-	JMP         bf12RowsAVX5124Columns
+	JNE         bf12RowsAVX5124ColumnsAgain
 
 bf12RowsAVX5124ColumnsDone:
 	TESTQ   $0x00000002, flags+64(FP)
@@ -2347,7 +2351,7 @@ bf12RowsAVX512Return:
 	RET
 
 // func bf12WidenAVX512(y *float32, w *byte, s *byte, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·bf12WidenAVX512(SB), NOSPLIT, $0-32
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -2356,10 +2360,11 @@ TEXT ·bf12WidenAVX512(SB), NOSPLIT, $0-32
 	VBROADCASTSS signMantissa<>+0(SB), Z0
 	VPMOVZXBD    (BX), Z1
 	VPSLLD       $0x17, Z1, Z1
+	CMPQ         DX, $0x00
+	JE           bf12WidenAVX512LoopDone
 
-bf12WidenAVX512Loop:
-	CMPQ       DX, $0x00
-	JE         bf12WidenAVX512LoopDone
+bf12WidenAVX512LoopAgain:
+	PREFETCHT1 1152(CX)
 	VPMOVZXBD  32(CX), Z2
 	VPSRLD     $0x04, Z2, Z3
 	VPMOVSXBD  (CX), Z4
@@ -2375,7 +2380,7 @@ bf12WidenAVX512Loop:
 	ADDQ       $0x30, CX
 	ADDQ       $0x80, AX
 	SUBQ       $0x20, DX
-	JMP        bf12WidenAVX512Loop
+	JNE        bf12WidenAVX512LoopAgain
 
 bf12WidenAVX512LoopDone:
 	VZEROUPPER
@@ -2408,10 +2413,10 @@ mx4RowsAVX5124Rows:
 	ADDQ   DI, R11
 	MOVQ   x+40(FP), R12
 	MOVQ   n+48(FP), R13
+	CMPQ   R13, $0x00
+	JE     mx4RowsAVX5124ColumnsDone
 
-mx4RowsAVX5124Columns:
-	CMPQ         R13, $0x00
-	JE           mx4RowsAVX5124ColumnsDone
+mx4RowsAVX5124ColumnsAgain:
 	PREFETCHT0   1024(R8)
 	MOVBLZX      (R10), R14
 	LEAL         -1(R14), R15
@@ -2494,7 +2499,7 @@ mx4RowsAVX5124Columns:
 	ADDQ         $0x01, R11
 	ADDQ         $0x80, R12
 	SUBQ         $0x20, R13
-	JMP          mx4RowsAVX5124Columns
+	JNE          mx4RowsAVX5124ColumnsAgain
 
 mx4RowsAVX5124ColumnsDone:
 	VSHUFF32X4 $0x44, Z3, Z2, Z6
@@ -2523,17 +2528,18 @@ mx4RowsAVX5124RowsDone:
 	RET
 
 // func mx4WidenAVX512(y *float32, w *byte, s *byte, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·mx4WidenAVX512(SB), NOSPLIT, $0-32
 	MOVQ    y+0(FP), AX
 	MOVQ    w+8(FP), CX
 	MOVQ    n+24(FP), DX
 	MOVQ    s+16(FP), BX
 	VMOVUPS e2m1<>+0(SB), Z0
+	CMPQ    DX, $0x00
+	JE      mx4WidenAVX512LoopDone
 
-mx4WidenAVX512Loop:
-	CMPQ         DX, $0x00
-	JE           mx4WidenAVX512LoopDone
+mx4WidenAVX512LoopAgain:
+	PREFETCHT1   384(CX)
 	MOVBLZX      (BX), SI
 	LEAL         -1(SI), DI
 	SHRL         $0x1f, DI
@@ -2556,7 +2562,7 @@ mx4WidenAVX512Loop:
 	INCQ         BX
 	ADDQ         $0x80, AX
 	SUBQ         $0x20, DX
-	JMP          mx4WidenAVX512Loop
+	JNE          mx4WidenAVX512LoopAgain
 
 mx4WidenAVX512LoopDone:
 	VZEROUPPER
@@ -2586,10 +2592,10 @@ TEXT ·unzipAVX512(SB), NOSPLIT, $0-24
 	MOVQ    n+16(FP), DX
 	VMOVUPS evenDwords<>+0(SB), Z0
 	VMOVUPS oddDwords<>+0(SB), Z1
+	CMPQ    DX, $0x00
+	JE      unzipAVX512LoopDone
 
-unzipAVX512Loop:
-	CMPQ      DX, $0x00
-	JE        unzipAVX512LoopDone
+unzipAVX512LoopAgain:
 	VMOVUPS   (CX), Z2
 	VMOVUPS   64(CX), Z3
 	VMOVAPS   Z0, Z4
@@ -2601,14 +2607,14 @@ unzipAVX512Loop:
 	ADDQ      $0x80, CX
 	ADDQ      $0x80, AX
 	SUBQ      $0x20, DX
-	JMP       unzipAVX512Loop
+	JNE       unzipAVX512LoopAgain
 
 unzipAVX512LoopDone:
 	VZEROUPPER
 	RET
 
 // func tile1AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile1AVX512(SB), NOSPLIT, $0-80
 	VMOVUPS everyFourth<>+0(SB), Z0
 	MOVQ    y+0(FP), AX
@@ -2616,10 +2622,10 @@ TEXT ·tile1AVX512(SB), NOSPLIT, $0-80
 	MOVQ    acc+16(FP), CX
 	MOVQ    wStride+32(FP), DX
 	MOVQ    xStride+48(FP), BX
+	CMPQ    groups+64(FP), $0x00
+	JE      tile1AVX512GroupsDone
 
-tile1AVX512Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile1AVX512GroupsDone
+tile1AVX512GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile1AVX5120Continue
 	VPXORD Z1, Z1, Z1
@@ -2640,14 +2646,18 @@ tile1AVX5120Start:
 	ADDQ DX, SI
 	MOVQ x+40(FP), DI
 	MOVQ n+56(FP), R8
+	CMPQ R8, $0x00
+	JE   tile1AVX5120ColumnsDone
 
-tile1AVX5120Columns:
-	CMPQ        R8, $0x00
-	JE          tile1AVX5120ColumnsDone
+tile1AVX5120ColumnsAgain:
 	VMOVUPS     (BX), Z5
+	PREFETCHT0  512(BX)
 	VMOVUPS     (BX)(DX*1), Z6
+	PREFETCHT0  512(BX)(DX*1)
 	VMOVUPS     (BX)(DX*2), Z7
+	PREFETCHT0  512(BX)(DX*2)
 	VMOVUPS     (SI), Z8
+	PREFETCHT0  512(SI)
 	VMOVUPS     (DI), Z9
 	VFMADD231PS Z5, Z9, Z1
 	VFMADD231PS Z6, Z9, Z2
@@ -2657,7 +2667,7 @@ tile1AVX5120Columns:
 	ADDQ        $0x40, SI
 	ADDQ        $0x40, DI
 	SUBQ        $0x10, R8
-	JMP         tile1AVX5120Columns
+	JNE         tile1AVX5120ColumnsAgain
 
 tile1AVX5120ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -2697,7 +2707,7 @@ tile1AVX512Next:
 
 tile1AVX512Same:
 	DECQ groups+64(FP)
-	JMP  tile1AVX512Groups
+	JNE  tile1AVX512GroupsAgain
 
 tile1AVX512GroupsDone:
 	VZEROUPPER
@@ -2722,10 +2732,10 @@ mix1AVX51264Width:
 	MOVQ    p+16(FP), BX
 	MOVQ    CX, SI
 	MOVQ    n+48(FP), DI
+	CMPQ    DI, $0x00
+	JE      mix1AVX51264RowsDone
 
-mix1AVX51264Rows:
-	CMPQ         DI, $0x00
-	JE           mix1AVX51264RowsDone
+mix1AVX51264RowsAgain:
 	VMOVUPS      (SI), Z4
 	VMOVUPS      64(SI), Z5
 	VMOVUPS      128(SI), Z6
@@ -2738,7 +2748,7 @@ mix1AVX51264Rows:
 	ADDQ         $0x04, BX
 	ADDQ         DX, SI
 	DECQ         DI
-	JMP          mix1AVX51264Rows
+	JNE          mix1AVX51264RowsAgain
 
 mix1AVX51264RowsDone:
 	VMOVUPS Z0, (AX)
@@ -2758,17 +2768,17 @@ mix1AVX51216Width:
 	MOVQ    p+16(FP), BX
 	MOVQ    CX, SI
 	MOVQ    n+48(FP), DI
+	CMPQ    DI, $0x00
+	JE      mix1AVX51216RowsDone
 
-mix1AVX51216Rows:
-	CMPQ         DI, $0x00
-	JE           mix1AVX51216RowsDone
+mix1AVX51216RowsAgain:
 	VMOVUPS      (SI), Z1
 	VBROADCASTSS (BX), Z2
 	VFMADD231PS  Z1, Z2, Z0
 	ADDQ         $0x04, BX
 	ADDQ         DX, SI
 	DECQ         DI
-	JMP          mix1AVX51216Rows
+	JNE          mix1AVX51216RowsAgain
 
 mix1AVX51216RowsDone:
 	VMOVUPS Z0, (AX)
@@ -2782,7 +2792,7 @@ mix1AVX51216WidthDone:
 	RET
 
 // func tile2AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile2AVX512(SB), NOSPLIT, $0-80
 	VMOVUPS everyFourth<>+0(SB), Z0
 	MOVQ    y+0(FP), AX
@@ -2790,10 +2800,10 @@ TEXT ·tile2AVX512(SB), NOSPLIT, $0-80
 	MOVQ    acc+16(FP), DX
 	MOVQ    wStride+32(FP), BX
 	MOVQ    xStride+48(FP), SI
+	CMPQ    groups+64(FP), $0x00
+	JE      tile2AVX512GroupsDone
 
-tile2AVX512Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile2AVX512GroupsDone
+tile2AVX512GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile2AVX5120Continue
 	VPXORD Z1, Z1, Z1
@@ -2822,14 +2832,18 @@ tile2AVX5120Start:
 	ADDQ BX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+56(FP), R10
+	CMPQ R10, $0x00
+	JE   tile2AVX5120ColumnsDone
 
-tile2AVX5120Columns:
-	CMPQ        R10, $0x00
-	JE          tile2AVX5120ColumnsDone
+tile2AVX5120ColumnsAgain:
 	VMOVUPS     (DI), Z9
+	PREFETCHT0  512(DI)
 	VMOVUPS     (DI)(BX*1), Z10
+	PREFETCHT0  512(DI)(BX*1)
 	VMOVUPS     (DI)(BX*2), Z11
+	PREFETCHT0  512(DI)(BX*2)
 	VMOVUPS     (R8), Z12
+	PREFETCHT0  512(R8)
 	VMOVUPS     (R9), Z13
 	VFMADD231PS Z9, Z13, Z1
 	VFMADD231PS Z10, Z13, Z2
@@ -2844,7 +2858,7 @@ tile2AVX5120Columns:
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
 	SUBQ        $0x10, R10
-	JMP         tile2AVX5120Columns
+	JNE         tile2AVX5120ColumnsAgain
 
 tile2AVX5120ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -2904,7 +2918,7 @@ tile2AVX512Next:
 
 tile2AVX512Same:
 	DECQ groups+64(FP)
-	JMP  tile2AVX512Groups
+	JNE  tile2AVX512GroupsAgain
 
 tile2AVX512GroupsDone:
 	VZEROUPPER
@@ -2933,10 +2947,10 @@ mix2AVX51264Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix2AVX51264RowsDone
 
-mix2AVX51264Rows:
-	CMPQ         R9, $0x00
-	JE           mix2AVX51264RowsDone
+mix2AVX51264RowsAgain:
 	VMOVUPS      (R8), Z8
 	VMOVUPS      64(R8), Z9
 	VMOVUPS      128(R8), Z10
@@ -2954,7 +2968,7 @@ mix2AVX51264Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix2AVX51264Rows
+	JNE          mix2AVX51264RowsAgain
 
 mix2AVX51264RowsDone:
 	VMOVUPS Z0, (AX)
@@ -2979,10 +2993,10 @@ mix2AVX51216Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix2AVX51216RowsDone
 
-mix2AVX51216Rows:
-	CMPQ         R9, $0x00
-	JE           mix2AVX51216RowsDone
+mix2AVX51216RowsAgain:
 	VMOVUPS      (R8), Z2
 	VBROADCASTSS (DI), Z3
 	VFMADD231PS  Z2, Z3, Z0
@@ -2991,7 +3005,7 @@ mix2AVX51216Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix2AVX51216Rows
+	JNE          mix2AVX51216RowsAgain
 
 mix2AVX51216RowsDone:
 	VMOVUPS Z0, (AX)
@@ -3006,7 +3020,7 @@ mix2AVX51216WidthDone:
 	RET
 
 // func tile3AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile3AVX512(SB), NOSPLIT, $0-80
 	VMOVUPS everyFourth<>+0(SB), Z0
 	MOVQ    y+0(FP), AX
@@ -3014,10 +3028,10 @@ TEXT ·tile3AVX512(SB), NOSPLIT, $0-80
 	MOVQ    acc+16(FP), DX
 	MOVQ    wStride+32(FP), BX
 	MOVQ    xStride+48(FP), SI
+	CMPQ    groups+64(FP), $0x00
+	JE      tile3AVX512GroupsDone
 
-tile3AVX512Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile3AVX512GroupsDone
+tile3AVX512GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile3AVX5120Continue
 	VPXORD Z1, Z1, Z1
@@ -3054,14 +3068,18 @@ tile3AVX5120Start:
 	ADDQ BX, R8
 	MOVQ x+40(FP), R9
 	MOVQ n+56(FP), R10
+	CMPQ R10, $0x00
+	JE   tile3AVX5120ColumnsDone
 
-tile3AVX5120Columns:
-	CMPQ        R10, $0x00
-	JE          tile3AVX5120ColumnsDone
+tile3AVX5120ColumnsAgain:
 	VMOVUPS     (DI), Z13
+	PREFETCHT0  512(DI)
 	VMOVUPS     (DI)(BX*1), Z14
+	PREFETCHT0  512(DI)(BX*1)
 	VMOVUPS     (DI)(BX*2), Z15
+	PREFETCHT0  512(DI)(BX*2)
 	VMOVUPS     (R8), Z16
+	PREFETCHT0  512(R8)
 	VMOVUPS     (R9), Z17
 	VFMADD231PS Z13, Z17, Z1
 	VFMADD231PS Z14, Z17, Z2
@@ -3081,7 +3099,7 @@ tile3AVX5120Columns:
 	ADDQ        $0x40, R8
 	ADDQ        $0x40, R9
 	SUBQ        $0x10, R10
-	JMP         tile3AVX5120Columns
+	JNE         tile3AVX5120ColumnsAgain
 
 tile3AVX5120ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -3161,7 +3179,7 @@ tile3AVX512Next:
 
 tile3AVX512Same:
 	DECQ groups+64(FP)
-	JMP  tile3AVX512Groups
+	JNE  tile3AVX512GroupsAgain
 
 tile3AVX512GroupsDone:
 	VZEROUPPER
@@ -3194,10 +3212,10 @@ mix3AVX51264Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix3AVX51264RowsDone
 
-mix3AVX51264Rows:
-	CMPQ         R9, $0x00
-	JE           mix3AVX51264RowsDone
+mix3AVX51264RowsAgain:
 	VMOVUPS      (R8), Z12
 	VMOVUPS      64(R8), Z13
 	VMOVUPS      128(R8), Z14
@@ -3220,7 +3238,7 @@ mix3AVX51264Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix3AVX51264Rows
+	JNE          mix3AVX51264RowsAgain
 
 mix3AVX51264RowsDone:
 	VMOVUPS Z0, (AX)
@@ -3250,10 +3268,10 @@ mix3AVX51216Width:
 	MOVQ    p+16(FP), DI
 	MOVQ    BX, R8
 	MOVQ    n+48(FP), R9
+	CMPQ    R9, $0x00
+	JE      mix3AVX51216RowsDone
 
-mix3AVX51216Rows:
-	CMPQ         R9, $0x00
-	JE           mix3AVX51216RowsDone
+mix3AVX51216RowsAgain:
 	VMOVUPS      (R8), Z3
 	VBROADCASTSS (DI), Z4
 	VFMADD231PS  Z3, Z4, Z0
@@ -3264,7 +3282,7 @@ mix3AVX51216Rows:
 	ADDQ         $0x04, DI
 	ADDQ         SI, R8
 	DECQ         R9
-	JMP          mix3AVX51216Rows
+	JNE          mix3AVX51216RowsAgain
 
 mix3AVX51216RowsDone:
 	VMOVUPS Z0, (AX)
@@ -3280,7 +3298,7 @@ mix3AVX51216WidthDone:
 	RET
 
 // func tile4AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile4AVX512(SB), NOSPLIT, $0-80
 	VMOVUPS everyFourth<>+0(SB), Z0
 	MOVQ    y+0(FP), AX
@@ -3288,10 +3306,10 @@ TEXT ·tile4AVX512(SB), NOSPLIT, $0-80
 	MOVQ    acc+16(FP), DX
 	MOVQ    wStride+32(FP), BX
 	MOVQ    xStride+48(FP), SI
+	CMPQ    groups+64(FP), $0x00
+	JE      tile4AVX512GroupsDone
 
-tile4AVX512Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile4AVX512GroupsDone
+tile4AVX512GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile4AVX5120Continue
 	VPXORD Z1, Z1, Z1
@@ -3338,14 +3356,18 @@ tile4AVX5120Start:
 	LEAQ (R9)(SI*2), R10
 	ADDQ SI, R10
 	MOVQ n+56(FP), R11
+	CMPQ R11, $0x00
+	JE   tile4AVX5120ColumnsDone
 
-tile4AVX5120Columns:
-	CMPQ        R11, $0x00
-	JE          tile4AVX5120ColumnsDone
+tile4AVX5120ColumnsAgain:
 	VMOVUPS     (DI), Z17
+	PREFETCHT0  512(DI)
 	VMOVUPS     (DI)(BX*1), Z18
+	PREFETCHT0  512(DI)(BX*1)
 	VMOVUPS     (DI)(BX*2), Z19
+	PREFETCHT0  512(DI)(BX*2)
 	VMOVUPS     (R8), Z20
+	PREFETCHT0  512(R8)
 	VMOVUPS     (R9), Z21
 	VFMADD231PS Z17, Z21, Z1
 	VFMADD231PS Z18, Z21, Z2
@@ -3371,7 +3393,7 @@ tile4AVX5120Columns:
 	ADDQ        $0x40, R9
 	ADDQ        $0x40, R10
 	SUBQ        $0x10, R11
-	JMP         tile4AVX5120Columns
+	JNE         tile4AVX5120ColumnsAgain
 
 tile4AVX5120ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -3471,7 +3493,7 @@ tile4AVX512Next:
 
 tile4AVX512Same:
 	DECQ groups+64(FP)
-	JMP  tile4AVX512Groups
+	JNE  tile4AVX512GroupsAgain
 
 tile4AVX512GroupsDone:
 	VZEROUPPER
@@ -3512,10 +3534,10 @@ mix4AVX51264Width:
 	ADDQ    BX, R9
 	MOVQ    SI, R10
 	MOVQ    n+48(FP), R11
+	CMPQ    R11, $0x00
+	JE      mix4AVX51264RowsDone
 
-mix4AVX51264Rows:
-	CMPQ         R11, $0x00
-	JE           mix4AVX51264RowsDone
+mix4AVX51264RowsAgain:
 	VMOVUPS      (R10), Z16
 	VMOVUPS      64(R10), Z17
 	VMOVUPS      128(R10), Z18
@@ -3544,7 +3566,7 @@ mix4AVX51264Rows:
 	ADDQ         $0x04, R9
 	ADDQ         DI, R10
 	DECQ         R11
-	JMP          mix4AVX51264Rows
+	JNE          mix4AVX51264RowsAgain
 
 mix4AVX51264RowsDone:
 	VMOVUPS Z0, (AX)
@@ -3582,10 +3604,10 @@ mix4AVX51216Width:
 	ADDQ    BX, R9
 	MOVQ    SI, R10
 	MOVQ    n+48(FP), R11
+	CMPQ    R11, $0x00
+	JE      mix4AVX51216RowsDone
 
-mix4AVX51216Rows:
-	CMPQ         R11, $0x00
-	JE           mix4AVX51216RowsDone
+mix4AVX51216RowsAgain:
 	VMOVUPS      (R10), Z4
 	VBROADCASTSS (R8), Z5
 	VFMADD231PS  Z4, Z5, Z0
@@ -3599,7 +3621,7 @@ mix4AVX51216Rows:
 	ADDQ         $0x04, R9
 	ADDQ         DI, R10
 	DECQ         R11
-	JMP          mix4AVX51216Rows
+	JNE          mix4AVX51216RowsAgain
 
 mix4AVX51216RowsDone:
 	VMOVUPS Z0, (AX)
@@ -3617,7 +3639,7 @@ mix4AVX51216WidthDone:
 	RET
 
 // func tile5AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile5AVX512(SB), NOSPLIT, $0-80
 	VMOVUPS everyFourth<>+0(SB), Z0
 	MOVQ    y+0(FP), AX
@@ -3625,10 +3647,10 @@ TEXT ·tile5AVX512(SB), NOSPLIT, $0-80
 	MOVQ    acc+16(FP), DX
 	MOVQ    wStride+32(FP), BX
 	MOVQ    xStride+48(FP), SI
+	CMPQ    groups+64(FP), $0x00
+	JE      tile5AVX512GroupsDone
 
-tile5AVX512Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile5AVX512GroupsDone
+tile5AVX512GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile5AVX5120Continue
 	VPXORD Z1, Z1, Z1
@@ -3683,14 +3705,18 @@ tile5AVX5120Start:
 	LEAQ (R9)(SI*2), R10
 	ADDQ SI, R10
 	MOVQ n+56(FP), R11
+	CMPQ R11, $0x00
+	JE   tile5AVX5120ColumnsDone
 
-tile5AVX5120Columns:
-	CMPQ        R11, $0x00
-	JE          tile5AVX5120ColumnsDone
+tile5AVX5120ColumnsAgain:
 	VMOVUPS     (DI), Z21
+	PREFETCHT0  512(DI)
 	VMOVUPS     (DI)(BX*1), Z22
+	PREFETCHT0  512(DI)(BX*1)
 	VMOVUPS     (DI)(BX*2), Z23
+	PREFETCHT0  512(DI)(BX*2)
 	VMOVUPS     (R8), Z24
+	PREFETCHT0  512(R8)
 	VMOVUPS     (R9), Z25
 	VFMADD231PS Z21, Z25, Z1
 	VFMADD231PS Z22, Z25, Z2
@@ -3721,7 +3747,7 @@ tile5AVX5120Columns:
 	ADDQ        $0x40, R9
 	ADDQ        $0x40, R10
 	SUBQ        $0x10, R11
-	JMP         tile5AVX5120Columns
+	JNE         tile5AVX5120ColumnsAgain
 
 tile5AVX5120ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -3841,7 +3867,7 @@ tile5AVX512Next:
 
 tile5AVX512Same:
 	DECQ groups+64(FP)
-	JMP  tile5AVX512Groups
+	JNE  tile5AVX512GroupsAgain
 
 tile5AVX512GroupsDone:
 	VZEROUPPER
@@ -3886,10 +3912,10 @@ mix5AVX51264Width:
 	ADDQ    BX, R9
 	MOVQ    SI, R10
 	MOVQ    n+48(FP), R11
+	CMPQ    R11, $0x00
+	JE      mix5AVX51264RowsDone
 
-mix5AVX51264Rows:
-	CMPQ         R11, $0x00
-	JE           mix5AVX51264RowsDone
+mix5AVX51264RowsAgain:
 	VMOVUPS      (R10), Z20
 	VMOVUPS      64(R10), Z21
 	VMOVUPS      128(R10), Z22
@@ -3923,7 +3949,7 @@ mix5AVX51264Rows:
 	ADDQ         $0x04, R9
 	ADDQ         DI, R10
 	DECQ         R11
-	JMP          mix5AVX51264Rows
+	JNE          mix5AVX51264RowsAgain
 
 mix5AVX51264RowsDone:
 	VMOVUPS Z0, (AX)
@@ -3966,10 +3992,10 @@ mix5AVX51216Width:
 	ADDQ    BX, R9
 	MOVQ    SI, R10
 	MOVQ    n+48(FP), R11
+	CMPQ    R11, $0x00
+	JE      mix5AVX51216RowsDone
 
-mix5AVX51216Rows:
-	CMPQ         R11, $0x00
-	JE           mix5AVX51216RowsDone
+mix5AVX51216RowsAgain:
 	VMOVUPS      (R10), Z5
 	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z5, Z6, Z0
@@ -3985,7 +4011,7 @@ mix5AVX51216Rows:
 	ADDQ         $0x04, R9
 	ADDQ         DI, R10
 	DECQ         R11
-	JMP          mix5AVX51216Rows
+	JNE          mix5AVX51216RowsAgain
 
 mix5AVX51216RowsDone:
 	VMOVUPS Z0, (AX)
@@ -4004,7 +4030,7 @@ mix5AVX51216WidthDone:
 	RET
 
 // func tile6AVX512(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n int, groups int, flags int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile6AVX512(SB), NOSPLIT, $0-80
 	VMOVUPS everyFourth<>+0(SB), Z0
 	MOVQ    y+0(FP), AX
@@ -4012,10 +4038,10 @@ TEXT ·tile6AVX512(SB), NOSPLIT, $0-80
 	MOVQ    acc+16(FP), DX
 	MOVQ    wStride+32(FP), BX
 	MOVQ    xStride+48(FP), SI
+	CMPQ    groups+64(FP), $0x00
+	JE      tile6AVX512GroupsDone
 
-tile6AVX512Groups:
-	CMPQ   groups+64(FP), $0x00
-	JE     tile6AVX512GroupsDone
+tile6AVX512GroupsAgain:
 	TESTQ  $0x00000001, flags+72(FP)
 	JNE    tile6AVX5120Continue
 	VPXORD Z1, Z1, Z1
@@ -4078,14 +4104,18 @@ tile6AVX5120Start:
 	LEAQ (R9)(SI*2), R10
 	ADDQ SI, R10
 	MOVQ n+56(FP), R11
+	CMPQ R11, $0x00
+	JE   tile6AVX5120ColumnsDone
 
-tile6AVX5120Columns:
-	CMPQ        R11, $0x00
-	JE          tile6AVX5120ColumnsDone
+tile6AVX5120ColumnsAgain:
 	VMOVUPS     (DI), Z25
+	PREFETCHT0  512(DI)
 	VMOVUPS     (DI)(BX*1), Z26
+	PREFETCHT0  512(DI)(BX*1)
 	VMOVUPS     (DI)(BX*2), Z27
+	PREFETCHT0  512(DI)(BX*2)
 	VMOVUPS     (R8), Z28
+	PREFETCHT0  512(R8)
 	VMOVUPS     (R9), Z29
 	VFMADD231PS Z25, Z29, Z1
 	VFMADD231PS Z26, Z29, Z2
@@ -4121,7 +4151,7 @@ tile6AVX5120Columns:
 	ADDQ        $0x40, R9
 	ADDQ        $0x40, R10
 	SUBQ        $0x10, R11
-	JMP         tile6AVX5120Columns
+	JNE         tile6AVX5120ColumnsAgain
 
 tile6AVX5120ColumnsDone:
 	TESTQ   $0x00000002, flags+72(FP)
@@ -4261,7 +4291,7 @@ tile6AVX512Next:
 
 tile6AVX512Same:
 	DECQ groups+64(FP)
-	JMP  tile6AVX512Groups
+	JNE  tile6AVX512GroupsAgain
 
 tile6AVX512GroupsDone:
 	VZEROUPPER
@@ -4310,10 +4340,10 @@ mix6AVX51264Width:
 	ADDQ    BX, R9
 	MOVQ    SI, R10
 	MOVQ    n+48(FP), R11
+	CMPQ    R11, $0x00
+	JE      mix6AVX51264RowsDone
 
-mix6AVX51264Rows:
-	CMPQ         R11, $0x00
-	JE           mix6AVX51264RowsDone
+mix6AVX51264RowsAgain:
 	VMOVUPS      (R10), Z24
 	VMOVUPS      64(R10), Z25
 	VMOVUPS      128(R10), Z26
@@ -4352,7 +4382,7 @@ mix6AVX51264Rows:
 	ADDQ         $0x04, R9
 	ADDQ         DI, R10
 	DECQ         R11
-	JMP          mix6AVX51264Rows
+	JNE          mix6AVX51264RowsAgain
 
 mix6AVX51264RowsDone:
 	VMOVUPS Z0, (AX)
@@ -4400,10 +4430,10 @@ mix6AVX51216Width:
 	ADDQ    BX, R9
 	MOVQ    SI, R10
 	MOVQ    n+48(FP), R11
+	CMPQ    R11, $0x00
+	JE      mix6AVX51216RowsDone
 
-mix6AVX51216Rows:
-	CMPQ         R11, $0x00
-	JE           mix6AVX51216RowsDone
+mix6AVX51216RowsAgain:
 	VMOVUPS      (R10), Z6
 	VBROADCASTSS (R8), Z7
 	VFMADD231PS  Z6, Z7, Z0
@@ -4421,7 +4451,7 @@ mix6AVX51216Rows:
 	ADDQ         $0x04, R9
 	ADDQ         DI, R10
 	DECQ         R11
-	JMP          mix6AVX51216Rows
+	JNE          mix6AVX51216RowsAgain
 
 mix6AVX51216RowsDone:
 	VMOVUPS Z0, (AX)

@@ -3,25 +3,34 @@ package cpu
 import "deltafin/metal"
 
 func (q *queue) MatMul(y, x metal.Buffer, w metal.Matrix, n int) {
+	// Inputs that the second cache doesn't hold come block by block, and all weights for
+	// each: there are fewer bytes of weights than of inputs.
+	const most = 256 << 10 // floats of inputs
+	inputs := n
+	if n*w.Cols > most {
+		inputs = min(n, tileInputs)
+	}
 	in := q.unzip(x.F, w.Cols, n)
-	rows := q.rowsPerPart(w.Rows, w.Cols*n)
-	q.matMul = matMul{k: &q.d.kernels, y: y.F, x: in, w: w, n: n, rows: rows}
-	q.run((w.Rows+rows-1)/rows, n*w.Rows*w.Cols, &q.matMul)
+	rows := q.rowsPerPart(w.Rows, w.Cols*inputs)
+	q.matMul = matMul{k: &q.d.kernels, y: y.F, x: in, w: w, n: n, inputs: inputs, rows: rows, panels: (w.Rows + rows - 1) / rows}
+	q.run((n+inputs-1)/inputs*q.matMul.panels, n*w.Rows*w.Cols, &q.matMul)
+	q.matMul = matMul{}
 }
 
-// matMul is a MatMul being run; a part is some rows of weights.
+// matMul is a MatMul being run; a part is some rows of weights for some inputs.
 type matMul struct {
-	k    *kernels
-	y, x []float32 // x is unzipped
-	w    metal.Matrix
-	n    int
-	rows int // of a part
+	k            *kernels
+	y, x         []float32 // x is unzipped
+	w            metal.Matrix
+	n            int
+	inputs, rows int // of a part
+	panels       int // parts for the same inputs
 }
 
 func (m *matMul) part(i int, s *scratch) {
-	lo := i * m.rows
-	hi := min(m.w.Rows, lo+m.rows)
-	m.k.product(m.y[lo:], m.w.Rows, &m.w, lo, hi, m.x, m.n, s)
+	lo, first := i%m.panels*m.rows, i/m.panels*m.inputs
+	hi, n := min(m.w.Rows, lo+m.rows), min(m.inputs, m.n-first)
+	m.k.product(m.y[first*m.w.Rows+lo:], m.w.Rows, &m.w, lo, hi, m.x[first*m.w.Cols:], n, s)
 }
 
 // unzip is x[n][cols] in the order of matrix products, valid until the next call.

@@ -1,6 +1,10 @@
 package cpu
 
-import "deltafin/metal"
+import (
+	"unsafe"
+
+	"deltafin/metal"
+)
 
 // A matrix product is defined as y = dot(unzip(w), unzip(x)) for each row of weights,
 // widened, and each input. unzip is there for speed alone: weights come in pairs.
@@ -249,11 +253,7 @@ func (k *kernels) widenPart(y []float32, w *metal.Matrix, r, from, to int) {
 	data := w.Data[r*size+w.Format.RowBytes(from) : r*size+w.Format.RowBytes(to)]
 	switch w.Format {
 	case metal.F32:
-		var block [pairs]float32
-		for b := 0; b < len(y); b += pairs {
-			f32s(block[:], data[4*b:])
-			unzip(y[b:], block[:])
-		}
+		k.unzip(&y[0], (*float32)(unsafe.Pointer(&data[0])), len(y)) // every CPU with kernels is little-endian
 	case metal.BF16:
 		k.bf16Widen(&y[0], &data[0], len(y))
 	case metal.BF12:

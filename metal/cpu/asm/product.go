@@ -138,13 +138,13 @@ func (g *gen) fold4(acc [4]reg.VecVirtual) reg.VecVirtual {
 	return out
 }
 
-// loop runs body while n, which body lessens, is not zero.
+// loop runs body while n is not zero; body's last instruction lessens it.
 func (g *gen) loop(label string, n operand.Op, body func()) {
-	g.Label(label)
 	g.CMPQ(n, operand.U8(0))
 	g.JE(operand.LabelRef(label + "Done"))
+	g.Label(label + "Again")
 	body()
-	g.JMP(operand.LabelRef(label))
+	g.JNE(operand.LabelRef(label + "Again"))
 	g.Label(label + "Done")
 }
 
@@ -474,6 +474,9 @@ func (g *gen) block() {
 	g.RET()
 }
 
+// nextColumns is how many columns of a row productMany widens at a time, at most.
+const nextColumns = 768
+
 // widen writes n weights as floats, unzipped.
 func (g *gen) widen(format string) {
 	signature := "func(y *float32, w *byte, n int)"
@@ -503,6 +506,7 @@ func (g *gen) widen(format string) {
 		get = g.unpackBF16()
 	}
 	g.loop(label+"Loop", n, func() {
+		g.PREFETCHT1(at(w, size*nextColumns/32)) // the same row's next piece: see productMany
 		get(at(w, 0), s, func(p int, even, odd reg.VecVirtual) {
 			g.VMOVUPS(even, at(y, 4*p*g.isa.wide))
 			g.VMOVUPS(odd, at(y, 64+4*p*g.isa.wide))
@@ -614,6 +618,7 @@ func (g *gen) tile(xs int) {
 					for r := range four {
 						four[r] = g.reg()
 						g.VMOVUPS(w.row(r, 0), four[r])
+						g.PREFETCHT0(w.row(r, 512))
 					}
 					for i := range xs {
 						v := g.reg()
