@@ -14,6 +14,7 @@ import (
 	"runtime/pprof"
 	"strconv"
 	"sync"
+	"testing"
 	"time"
 	goUnsafe "unsafe"
 
@@ -112,20 +113,22 @@ func newShell(c *child, main *shell) (*shell, error) {
 			"Missing": reflect.ValueOf(func(name, why string, assembly bool) error {
 				return &missingError{name: name, why: why, assembly: assembly}
 			}),
-			"EmbeddedFile":  reflect.ValueOf(embeddedFile),
-			"EmbeddedFiles": reflect.ValueOf(embeddedFiles),
-			"Guard":         reflect.ValueOf(c.guard),
-			"Show":          reflect.ValueOf(c.show),
-			"ParseFlags":    reflect.ValueOf(c.parseFlags),
-			"Started":       reflect.ValueOf(started),
-			"Lock":          reflect.ValueOf(c.lock),
-			"LockRW":        reflect.ValueOf(c.lockRW),
-			"ReadLock":      reflect.ValueOf(c.readLock),
-			"WaitGroup":     reflect.ValueOf(c.waitGroup),
-			"WaitCond":      reflect.ValueOf(c.waitCond),
-			"LoopOver":      reflect.ValueOf(loopOver),
-			"NilReceiver":   reflect.ValueOf(nilReceiver),
-			"Clear":         reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
+			"EmbeddedFile":   reflect.ValueOf(embeddedFile),
+			"EmbeddedFiles":  reflect.ValueOf(embeddedFiles),
+			"Guard":          reflect.ValueOf(c.guard),
+			"GuardTest":      reflect.ValueOf(func(f func(*testing.T)) func(*testing.T) { return guardTest(c, f) }),
+			"GuardBenchmark": reflect.ValueOf(func(f func(*testing.B)) func(*testing.B) { return guardTest(c, f) }),
+			"Show":           reflect.ValueOf(c.show),
+			"ParseFlags":     reflect.ValueOf(c.parseFlags),
+			"Started":        reflect.ValueOf(started),
+			"Lock":           reflect.ValueOf(c.lock),
+			"LockRW":         reflect.ValueOf(c.lockRW),
+			"ReadLock":       reflect.ValueOf(c.readLock),
+			"WaitGroup":      reflect.ValueOf(c.waitGroup),
+			"WaitCond":       reflect.ValueOf(c.waitCond),
+			"LoopOver":       reflect.ValueOf(loopOver),
+			"NilReceiver":    reflect.ValueOf(nilReceiver),
+			"Clear":          reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
 
 			"UnsafeAdd":        reflect.ValueOf(func(p goUnsafe.Pointer, n int) goUnsafe.Pointer { return goUnsafe.Add(p, n) }),
 			"UnsafeString":     reflect.ValueOf(func(p *byte, n int) string { return goUnsafe.String(p, n) }),

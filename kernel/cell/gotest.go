@@ -3,6 +3,7 @@ package cell
 import (
 	"errors"
 	"flag"
+	"go/ast"
 	"go/types"
 	"io"
 	"reflect"
@@ -81,26 +82,46 @@ func (c *child) sessionTests(only []string) (tests []testing.InternalTest, bench
 		switch {
 		case !ok:
 		case isTest(name, "Test") && takes(f, "*testing.T"):
-			tests = append(tests, testing.InternalTest{Name: name, F: func(t *testing.T) {
-				defer c.failOfPanic(t)
-				call([]reflect.Value{reflect.ValueOf(t)})
-			}})
+			tests = append(tests, testing.InternalTest{Name: name, F: guardTest(c, func(t *testing.T) { call([]reflect.Value{reflect.ValueOf(t)}) })})
 		case isTest(name, "Benchmark") && takes(f, "*testing.B"):
-			benchmarks = append(benchmarks, testing.InternalBenchmark{Name: name, F: func(b *testing.B) {
-				defer c.failOfPanic(b)
-				call([]reflect.Value{reflect.ValueOf(b)})
-			}})
+			benchmarks = append(benchmarks, testing.InternalBenchmark{Name: name, F: guardTest(c, func(b *testing.B) { call([]reflect.Value{reflect.ValueOf(b)}) })})
 		}
 	}
 	return tests, benchmarks
 }
 
-// failOfPanic makes a panic the test's failure: package testing would end the process.
-func (c *child) failOfPanic(t testing.TB) {
-	if r := recover(); r != nil {
-		e := c.main().panicError(c.current().run, interp.Panic{Value: r})
-		t.Errorf("%s", strings.Join(e.Traceback, "\n"))
+// guardTest makes a panic of f the failure of its test: package testing would end the
+// process. A test of a cell that has been stopped fails too, having ended early.
+func guardTest[T testing.TB](c *child, f func(T)) func(T) {
+	return func(t T) {
+		defer func() {
+			if r := recover(); r != nil {
+				e := c.main().panicError(c.current().run, interp.Panic{Value: r})
+				t.Errorf("%s", strings.Join(e.Traceback, "\n"))
+			}
+			if c.current().ctx.Err() != nil {
+				t.Error("the cell was stopped")
+			}
+		}()
+		f(t)
 	}
+}
+
+// subtest is the guard of the function that e gives a test's Run, "" for other calls.
+func (l *lowerer) subtest(e *ast.CallExpr) string {
+	sel, ok := ast.Unparen(e.Fun).(*ast.SelectorExpr)
+	if !ok || len(e.Args) != 2 {
+		return ""
+	}
+	if f, ok := l.info.Uses[sel.Sel].(*types.Func); ok {
+		switch f.FullName() {
+		case "(*testing.T).Run":
+			return "GuardTest"
+		case "(*testing.B).Run":
+			return "GuardBenchmark"
+		}
+	}
+	return ""
 }
 
 var testNameRE = regexp.MustCompile(`(?m)^\s*func\s+((?:Test|Benchmark)[\pL\pN_]*)\(`)
