@@ -122,8 +122,21 @@ func (c *child) readLock(at string, m *sync.RWMutex)    { c.syncWait(at, m.TryRL
 func (c *child) waitGroup(at string, g *sync.WaitGroup) { c.syncWait(at, nil, g.Wait) }
 func (c *child) waitCond(at string, d *sync.Cond)       { c.syncWait(at, nil, d.Wait) }
 
+// lockLocker is l.Lock, which for a type of a cell's own is the cell's code.
+func (c *child) lockLocker(at string, l sync.Locker) {
+	switch l := l.(type) {
+	case *sync.Mutex:
+		c.lock(at, l)
+	case *sync.RWMutex:
+		c.lockRW(at, l)
+	default:
+		l.Lock()
+	}
+}
+
 // waitings are the child's functions for methods of package sync.
 var waitings = map[string]string{
+	"(sync.Locker).Lock":     "LockLocker",
 	"(*sync.Mutex).Lock":     "Lock",
 	"(*sync.RWMutex).Lock":   "LockRW",
 	"(*sync.RWMutex).RLock":  "ReadLock",

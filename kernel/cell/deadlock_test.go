@@ -26,6 +26,7 @@ func TestDeadlock(t *testing.T) {
 		{"kept++\nvar mu sync.Mutex\nmu.Lock()\nmu.Lock()", "→   4 | mu.Lock()"},
 		{"kept++\nvar wg sync.WaitGroup\nwg.Add(1)\nwg.Wait()", "→   4 | wg.Wait()"},
 		{"kept++\nvar both struct { sync.RWMutex }\nboth.RLock()\nboth.Lock()", "→   4 | both.Lock()"},
+		{"kept++\nco := sync.NewCond(&sync.Mutex{})\nco.L.Lock()\nco.L.Lock()", "→   4 | co.L.Lock()"},
 		{"kept++\na, b := make(chan int), make(chan int)\ngo func() {\n\t<-a\n\tb <- 1\n}()\n<-b", "→   4 |     <-a"},
 		{"kept++\nfunc wait(c chan int) int {\n\treturn <-c\n}\nwait(ch)", "→   3 |     return <-c"},
 	} {
@@ -34,7 +35,7 @@ func TestDeadlock(t *testing.T) {
 			t.Errorf("%s: %+v", c.code, e)
 		}
 	}
-	expect(t, h, "kept", "result:13")
+	expect(t, h, "kept", "result:14")
 	// What an earlier cell left waiting doesn't matter, and can be woken.
 	expect(t, h, "got := make(chan int)\ngo func() { got <- <-ch + 1 }()\nch <- 1\n<-got", "result:2")
 }
@@ -42,6 +43,8 @@ func TestDeadlock(t *testing.T) {
 // TestNoDeadlock: what something could still wake goes on waiting.
 func TestNoDeadlock(t *testing.T) {
 	for name, cells := range map[string][]string{
+		"own locker": {"type slow struct{ sync.Locker }\nfunc (slow) Lock() { time.Sleep(600 * time.Millisecond) }\nvar l sync.Locker = slow{}\nl.Lock()\n1"},
+		"locker":     {"var held sync.Locker = &sync.RWMutex{}\nheld.Lock()\ngo func() { time.Sleep(600 * time.Millisecond); held.Unlock() }()\nheld.Lock()\n1"},
 		"timer":      {"<-time.After(600 * time.Millisecond)\n1"},
 		"sleep":      {"c := make(chan int)\ngo func() { time.Sleep(600 * time.Millisecond); c <- 1 }()\n<-c"},
 		"busy":       {"c := make(chan int)\ngo func() { for t := time.Now(); time.Since(t) < 600*time.Millisecond; { }; c <- 1 }()\n<-c"},

@@ -45,6 +45,10 @@ var readers = regexp.MustCompile(`\b(Stdin|Scan)`)
 // waits in a read tells nobody.
 const stdinTick = 5 * time.Millisecond
 
+// stdinTicks is how often in a row a read must be seen waiting: one that has its bytes and
+// is about to return looks the same, and on a busy machine for some milliseconds.
+const stdinTicks = 6
+
 // serve asks the front end of o, until stop, for what is read from os.Stdin. code is the
 // cell's: sessions that don't name os.Stdin have nothing to serve.
 func (r *stdinReader) serve(o *cellOutput, code string) (stop func()) {
@@ -59,7 +63,7 @@ func (r *stdinReader) serve(o *cellOutput, code string) (stop func()) {
 	wg.Go(func() {
 		tick := time.NewTicker(stdinTick)
 		defer tick.Stop()
-		waited := false
+		waited := 0
 		for {
 			select {
 			case <-end:
@@ -69,13 +73,12 @@ func (r *stdinReader) serve(o *cellOutput, code string) (stop func()) {
 				return
 			case <-tick.C:
 			}
-			// A read that is about to return waits as well, but not twice.
-			now := r.pipe.waitedFor()
-			if now && waited {
+			if !r.pipe.waitedFor() {
+				waited = 0
+			} else if waited++; waited == stdinTicks {
 				r.feed(o, end)
-				now = false
+				waited = 0
 			}
-			waited = now
 		}
 	})
 	return func() {
