@@ -33,7 +33,6 @@ var elsewhere = map[string]string{
 	"%del":           "names stay; a declaration replaces one, and %reset as the first line forgets all",
 	"%ls":            "!ls lists files, %who the session's variables",
 	"%list":          "!ls lists files, %who the session's variables",
-	"%test":          "call what is to be tested; testing.Benchmark(BenchmarkX) runs a benchmark",
 	"%timeit":        "want testing.Benchmark(func(b *testing.B) { for b.Loop() { … } })",
 	"%%timeit":       "want testing.Benchmark(func(b *testing.B) { for b.Loop() { … } })",
 	"%capture":       "want os.WriteFile in Go, or !COMMAND > FILE",

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -33,6 +34,9 @@ type child struct {
 
 	labels   sync.Map // unsafe.Pointer of a goroutine's label → *cellOutput
 	captures sync.Map // likewise → capture, for those whose output goes elsewhere
+
+	testing   sync.Mutex // held while %test runs
+	testFlags map[string]*flag.Flag
 
 	mu        sync.Mutex
 	serial    uint64
@@ -87,6 +91,7 @@ func ChildMain(b Bindings) error {
 	if err := c.stdin.pipe.open(); err != nil {
 		return fmt.Errorf("cell: standard input: %w", err)
 	}
+	c.testFlags = testingFlags()
 	beProgram()
 	c.latest = c.newCell(0, false)
 	pipes.start(c)

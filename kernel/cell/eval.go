@@ -14,6 +14,7 @@ import (
 	"runtime/pprof"
 	"strconv"
 	"sync"
+	"testing"
 	"time"
 	goUnsafe "unsafe"
 
@@ -127,6 +128,9 @@ func newShell(c *child, main *shell) (*shell, error) {
 			"LoopOver":      reflect.ValueOf(loopOver),
 			"NilReceiver":   reflect.ValueOf(nilReceiver),
 			"Clear":         reflect.ValueOf(func(x any) { reflect.ValueOf(x).Clear() }),
+
+			"GuardTest":      reflect.ValueOf(func(f func(*testing.T)) func(*testing.T) { return guardTest(c, f) }),
+			"GuardBenchmark": reflect.ValueOf(func(f func(*testing.B)) func(*testing.B) { return guardTest(c, f) }),
 
 			"UnsafeAdd":        reflect.ValueOf(func(p goUnsafe.Pointer, n int) goUnsafe.Pointer { return goUnsafe.Add(p, n) }),
 			"UnsafeString":     reflect.ValueOf(func(p *byte, n int) string { return goUnsafe.String(p, n) }),

@@ -1000,6 +1000,11 @@ func (l *lowerer) rewritten(e ast.Expr) ast.Expr {
 			guarded := &ast.CallExpr{Fun: l.internal("Guard", e.Args[0].Pos()), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(e.Args[0])}}
 			return &ast.CallExpr{Fun: l.expr(e.Fun), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{guarded}}
 		}
+		if guard := l.subtest(e); guard != "" {
+			f := e.Args[1]
+			guarded := &ast.CallExpr{Fun: l.internal(guard, f.Pos()), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(f)}}
+			return &ast.CallExpr{Fun: l.expr(e.Fun), Lparen: e.Lparen, Rparen: e.Rparen, Args: []ast.Expr{l.expr(e.Args[0]), guarded}}
+		}
 		if c := l.methodCall(e); c != nil {
 			return c
 		}

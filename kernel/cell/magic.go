@@ -37,6 +37,7 @@ var magics = []struct{ name, usage, does string }{
 	{"%reset", "%reset", "as the first line: forgets what the session has declared; the model stays loaded"},
 	{"%args", "%args ARGUMENTS", "gives the cells arguments: os.Args, and flags that begin anew"},
 	{"%%", "%% ARGUMENTS", "what follows is the body of func main, with its flags parsed"},
+	{"%test", "%test -v", "runs the tests and benchmarks that the cell declares, else all the session's tests, with flags of go test"},
 	{"%%bash", "%%bash", "as the first line: gives the rest of the cell to bash; %%sh likewise, %%script PROGRAM to another"},
 	{"%%writefile", "%%writefile FILE", "as the first line: writes the rest of the cell to a file; -a appends"},
 	{"%help", "%help", "lists these"},
@@ -136,6 +137,8 @@ func rewriteMagics(code string) (magicLines, error) {
 			call = magicCall("Env", rest)
 		case name == "%args":
 			call = magicCall("Args", words(rest)...)
+		case name == "%test":
+			call = magicCall("Test", append([]string{strings.Join(testNames(code), " ")}, words(rest)...)...)
 		case name == "%help" || name == "%lsmagic" || name == "%magic":
 			call = magicCall("Magics")
 		case name == "%%" || name == "%main":
@@ -328,6 +331,7 @@ func (c *child) magicExports() map[string]reflect.Value {
 			setArguments(args...)
 			c.parseFlags(flag.CommandLine, args)
 		}),
+		"Test" + mark:   reflect.ValueOf(c.goTest),
 		"Script" + mark: reflect.ValueOf(c.script),
 		"Write" + mark:  reflect.ValueOf(c.writeFile),
 	}

@@ -99,10 +99,10 @@ func TestMagics(t *testing.T) {
 		t.Error("n is there after %reset")
 	}
 	expect(t, h, "after", "result:1")
-	if c := h.Complete(t.Context(), "x := 1\n%t", 9); len(c.Matches) != 1 || c.Matches[0].Text != "%time" || c.Start != 7 || c.End != 9 {
+	if c := h.Complete(t.Context(), "x := 1\n%ti", 10); len(c.Matches) != 1 || c.Matches[0].Text != "%time" || c.Start != 7 || c.End != 10 {
 		t.Errorf("%+v", c)
 	}
-	if c := h.Complete(t.Context(), "%ti\nx := 1", 2); len(c.Matches) != 1 || c.Matches[0].Text != "%time" {
+	if c := h.Complete(t.Context(), "%time\nx := 1", 3); len(c.Matches) != 1 || c.Matches[0].Text != "%time" {
 		t.Errorf("%+v", c)
 	}
 	for code, want := range map[string]string{"!ls": "complete", "%who": "complete", "%nothing": "complete", "for {\n!ls": "incomplete"} {
