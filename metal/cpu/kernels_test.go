@@ -42,6 +42,9 @@ func TestLevels(t *testing.T) {
 					w.Scales = make([]byte, rows*w.Cols/32)
 					for i := range w.Scales {
 						w.Scales[i] = byte(r.IntN(190)) // 0, the subnormal scale, too
+						if r.IntN(200) == 0 {
+							w.Scales[i] = byte(r.Uint32()) // what overflows, or is not a number
+						}
 					}
 				}
 				packed := w.Format == metal.BF12

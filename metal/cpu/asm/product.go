@@ -15,6 +15,7 @@ import (
 // tables are constants in memory.
 type tables struct {
 	e2m1          operand.Mem // the value of each code
+	e8m0          operand.Mem // of each scale
 	topHalf, sign operand.Mem // masks of a dword
 	signMantissa  operand.Mem // of BF16, as a dword
 	nibble        operand.Mem // the lower half of each byte
@@ -36,11 +37,17 @@ func (g *gen) tables() tables {
 	for _, c := range codes[:8:8] {
 		codes = append(codes, c|1<<31)
 	}
+	var scales []uint32 // 2^(b-127): a subnormal where b is 0, and 255 is not a number
+	for b := range uint32(256) {
+		scales = append(scales, b<<23)
+	}
+	scales[0], scales[255] = 1<<22, 0x7fc00000
 	var even, odd []uint32
 	for i := range uint32(16) {
 		even, odd = append(even, 2*i), append(odd, 2*i+1)
 	}
 	return tables{
+		e8m0:         table("e8m0", scales),
 		e2m1:         table("e2m1", codes),
 		topHalf:      table("topHalf", []uint32{0xffff0000}),
 		sign:         table("sign", []uint32{1 << 31}),
@@ -247,7 +254,7 @@ func (g *gen) rows(format string) {
 		x, n := g.Load(g.Param("x"), g.GP64()), g.Load(g.Param("n"), g.GP64())
 		g.loop(group+"Columns", n, func() {
 			var even, odd []reg.VecVirtual
-			if format == "bf16" || g.isa.wide == 16 && format == "bf12" { // there is room to keep x
+			if format == "bf16" || g.isa.wide == 16 { // there is room to keep x
 				for p := range parts {
 					e, o := g.reg(), g.reg()
 					g.VMOVUPS(at(x, 4*p*g.isa.wide), e)
@@ -358,28 +365,17 @@ func (g *gen) unpackBF16() unpacker {
 // unpackMX4 widens 32 codes and multiplies them by their scale, exactly: the table
 // of values is scaled, then each code looks up its own.
 func (g *gen) unpackMX4() unpacker {
-	table := g.reg()
+	table, scales := g.reg(), g.GP64()
 	g.VMOVUPS(g.t.e2m1, table)
+	g.LEAQ(g.t.e8m0, scales)
 	var sign reg.VecVirtual
 	if g.isa.wide == 8 {
 		sign = g.broadcast(g.t.sign)
 	}
 	return func(source, scale operand.Mem, use func(p int, even, odd reg.VecVirtual)) {
-		// 2^(b-127) is the bits b<<23, and 1<<22 more where b is 0, a subnormal, or
-		// 255, not a number: (b+1)>>8 and (b-1)>>31 are those.
-		e, extra, nan, f := g.GP32(), g.GP32(), g.GP32(), g.XMM()
-		g.MOVBLZX(scale, e)
-		g.LEAL(operand.Mem{Base: e, Disp: -1}, extra)
-		g.SHRL(operand.Imm(31), extra)
-		g.LEAL(operand.Mem{Base: e, Disp: 1}, nan)
-		g.SHRL(operand.Imm(8), nan)
-		g.ORL(nan, extra)
-		g.SHLL(operand.Imm(22), extra)
-		g.SHLL(operand.Imm(23), e)
-		g.ORL(extra, e)
-		g.VMOVD(e, f)
-		values := g.reg()
-		g.VBROADCASTSS(f, values)
+		b, values := g.GP64(), g.reg()
+		g.MOVBQZX(scale, b)
+		g.VBROADCASTSS(operand.Mem{Base: scales, Index: b, Scale: 4}, values)
 		g.VMULPS(table, values, values)
 		for p := range g.isa.parts() {
 			source := source
