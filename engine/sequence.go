@@ -42,8 +42,8 @@ func (s *Sequence) Len() int { return len(s.tokens) }
 func (s *Sequence) Tokens() []int { return s.tokens }
 
 // Logits is the row after the last committed token: nil for an empty text, and where
-// Extend was interrupted before its last chunk. It holds until the next but one
-// Extend; the caller must not change it.
+// Extend was interrupted before its last chunk. It holds until the next Extend; the
+// caller must not change it.
 func (s *Sequence) Logits() []float32 { return s.logits }
 
 // Fork returns a second Sequence at the same place; each goes its own way. What
