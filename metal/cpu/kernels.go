@@ -3,9 +3,9 @@ package cpu
 // kernels are the loops of one instruction set. Each equals its portable definition
 // bit for bit; a nil function means the definition itself. Strides are in bytes.
 type kernels struct {
-	name string // "portable", "AVX2", "AVX-512"
+	name string // "portable", "AVX2", "AVX-512", "NEON"
 
-	// The loops of matrix products: see asm/product.go, which writes them.
+	// The loops of matrix products: see asm/product.go and asm/arm64product.go, which write them.
 	bf16Rows  func(y *float32, w *byte, stride int, x *float32, n, rows int)
 	mx4Rows   func(y *float32, w *byte, stride int, s *byte, scaleStride int, x *float32, n, rows int)
 	bf12Rows  func(y, acc *float32, w *byte, stride int, exponents *byte, x *float32, n, rows, flags int)

@@ -54,24 +54,23 @@ func (g *neon) fold4(v [4]int, t int) {
 	g.word(0x6e20d400, fmt.Sprintf("FADDP V%d.4S, V%d.4S, V%d.4S", v[0], v[0], v[2]), v[0], v[0], v[2])
 }
 
-// unpackNEON widens 32 weights at a source, which it moves on, and gives them eight at a
-// time: V and V+1 hold those that meet x's bytes at … at+31. It spoils V16 … V26, and
-// setting it up takes some of V27 … V31; for BF16 it spoils V24 … V29.
-type unpackNEON struct {
-	format string
-	size   int                                                 // bytes of 32 weights
-	setUp  func()                                              // constants; exponents of BF12 are at R14
-	unpack func(source, scale string, use func(v int, at int)) // R12 … R14 are spoilt
-}
+// unpackNEON widens 32 weights at a source, and moves it on. It gives them eight at a
+// time: V and V+1 meet the 32 bytes of x that begin at the byte at. It spoils V16 … V24,
+// for BF16 V24 … V27, and R12 … R14; V27 … V31 are constants, of which BF16 has V31.
+type unpackNEON func(source, scale string, use func(v, at int))
 
+// unpacker sets the constants up: from the exponents at R14, for BF12.
 func (g *neon) unpacker(format string) unpackNEON {
 	switch format {
 	case "mx4":
-		return unpackNEON{format, 16, g.setUpMX4, g.unpackMX4}
+		g.setUpMX4()
+		return g.unpackMX4
 	case "bf12":
-		return unpackNEON{format, 48, g.setUpBF12, g.unpackBF12}
+		g.setUpBF12()
+		return g.unpackBF12
 	}
-	return unpackNEON{format, 64, g.setUpBF16, g.unpackBF16}
+	g.setUpBF16()
+	return g.unpackBF16
 }
 
 func (g *neon) setUpBF16() {
@@ -186,7 +185,6 @@ func (g *neon) unpackBF12(source, _ string, use func(v, at int)) {
 // rows is a matrix times one vector: y[r] = dot(w[r], x), four rows at a time. Their sums
 // are V0 … V15; R1 … R4 are at the rows, R8 … R11 at their scales, R5 at x.
 func (g *neon) rows(format string) {
-	u := g.unpacker(format)
 	switch format {
 	case "bf16":
 		g.function("bf16Rows", "(y *float32, w *byte, stride int, x *float32, n, rows int)",
@@ -202,7 +200,7 @@ func (g *neon) rows(format string) {
 				"By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y. rows is then no more than 4.", 72)
 		g.params("y R0", "acc R24", "w R22", "stride R7", "exponents R14", "x R19", "n R20", "rows R21", "flags R25")
 	}
-	u.setUp()
+	unpack := g.unpacker(format)
 	g.repeat("group", "R21", func() {
 		if format == "bf12" {
 			g.op("TBZ $0, R25, zero")
@@ -235,7 +233,7 @@ func (g *neon) rows(format string) {
 				}
 			}
 			for r := range 4 {
-				u.unpack(fmt.Sprintf("R%d", 1+r), fmt.Sprintf("R%d", 8+r), func(v, at int) {
+				unpack(fmt.Sprintf("R%d", 1+r), fmt.Sprintf("R%d", 8+r), func(v, at int) {
 					x, lane := 25, at%64/16
 					if kept {
 						x = 16 + at/16
@@ -274,11 +272,11 @@ func (g *neon) rows(format string) {
 func (g *neon) block() {
 	g.function("bf16Block", "(acc *float32, w *byte, x *float32)", "adds 32 BF16 weights' products with x, unzipped, to a row's 16 lanes.", 24)
 	g.params("acc R0", "w R1", "x R5")
-	g.setUpBF16()
+	unpack := g.unpacker("bf16")
 	for v := 0; v < 4; v += 2 {
 		g.pair("R0", 16*v, v)
 	}
-	g.unpackBF16("R1", "", func(v, at int) {
+	unpack("R1", "", func(v, at int) {
 		g.pair("R5", at, 16)
 		for i := range 2 {
 			g.fma(at%64/16+i, v+i, 16+i)
@@ -292,7 +290,6 @@ func (g *neon) block() {
 
 // widen writes n weights as floats, unzipped.
 func (g *neon) widen(format string) {
-	u := g.unpacker(format)
 	switch format {
 	case "bf16":
 		g.function("bf16Widen", "(y *float32, w *byte, n int)", "widens n BF16 weights, unzipped. n is a multiple of 32.", 24)
@@ -304,9 +301,9 @@ func (g *neon) widen(format string) {
 		g.function("mx4Widen", "(y *float32, w, s *byte, n int)", "widens n MXFP4 weights, unzipped. n is a multiple of 32.", 32)
 		g.params("y R0", "w R1", "s R8", "n R6")
 	}
-	u.setUp()
+	unpack := g.unpacker(format)
 	g.repeat("loop", "R6", func() {
-		u.unpack("R1", "R8", func(v, at int) { g.storePair(v, "R0", at) })
+		unpack("R1", "R8", func(v, at int) { g.storePair(v, "R0", at) })
 		g.op("ADD $128, R0")
 		g.op("SUB $32, R6")
 	})
@@ -346,9 +343,9 @@ func (g *neon) tile(xs int) {
 	g.params("y R0", "yStride R14", "acc R15", "w R16", "wStride R17", "x R19", "xStride R20", "n R21", "groups R22", "flags R23")
 	sum := func(i, r int) int { return (4*i + r) * taken }
 	slot := func(i, r, lane int) int { return (4*i+r)*64 + 16*lane }
-	xs0 := 4 * xs * taken // the first register of x, after the sums
+	firstX := 4 * xs * taken // the first register of x, after the sums
 	// move loads the sums of a row's registers from lane on, or stores them.
-	move := func(lane int, one func(v, at int), two func(v, at int)) {
+	move := func(lane int, one, two func(v, at int)) {
 		for i := range xs {
 			for r := range 4 {
 				if taken == 1 {
@@ -370,7 +367,7 @@ func (g *neon) tile(xs int) {
 		for lane := 0; lane < 4; lane += taken {
 			part := fmt.Sprintf("part%d", lane)
 			g.op("TBNZ $0, R23, %sContinue", part)
-			g.clear(4 * xs * taken)
+			g.clear(firstX)
 			g.op("B %sBegin", part)
 			g.line("%sContinue:", part)
 			load(lane)
@@ -400,9 +397,9 @@ func (g *neon) tile(xs int) {
 			}
 			g.repeat(part+"Columns", "R12", func() {
 				for i := range xs {
-					next(5+i, xs0+i*taken)
+					next(5+i, firstX+i*taken)
 				}
-				ws := xs0 + xs*taken
+				ws := firstX + xs*taken
 				for r := range 4 {
 					w := ws
 					if ws+2*taken <= 32 {
@@ -411,7 +408,7 @@ func (g *neon) tile(xs int) {
 					next(1+r, w)
 					for i := range xs {
 						for p := range taken {
-							g.fma(sum(i, r)+p, w+p, xs0+i*taken+p)
+							g.fma(sum(i, r)+p, w+p, firstX+i*taken+p)
 						}
 					}
 				}
@@ -440,19 +437,19 @@ func (g *neon) tile(xs int) {
 					g.add(a+1, a+1, a+3)
 					g.add(a, a, a+1)
 				case 2:
-					g.pair("R15", slot(i, r, 0), xs0)
-					g.add(a, xs0, a)
-					g.add(a+1, xs0+1, a+1)
+					g.pair("R15", slot(i, r, 0), firstX)
+					g.add(a, firstX, a)
+					g.add(a+1, firstX+1, a+1)
 					g.add(a, a, a+1)
 				case 1:
-					g.pair("R15", slot(i, r, 0), xs0)
-					g.op("FMOVQ %d(R15), F%d", slot(i, r, 2), xs0+2)
-					g.add(xs0, xs0, xs0+2)
-					g.add(a, xs0+1, a)
-					g.add(a, xs0, a)
+					g.pair("R15", slot(i, r, 0), firstX)
+					g.op("FMOVQ %d(R15), F%d", slot(i, r, 2), firstX+2)
+					g.add(firstX, firstX, firstX+2)
+					g.add(a, firstX+1, a)
+					g.add(a, firstX, a)
 				}
 			}
-			g.fold4(four, xs0)
+			g.fold4(four, firstX)
 			g.op("FMOVQ F%d, (R11)", four[0])
 			if i < xs-1 {
 				g.op("ADD R14, R11")
