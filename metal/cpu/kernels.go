@@ -5,7 +5,7 @@ package cpu
 type kernels struct {
 	name string // "portable", "AVX2", "AVX-512", "NEON"
 
-	// The loops of matrix products: see asm/product.go, which writes them.
+	// The loops of matrix products: see asm/product.go and asm/arm64product.go, which write them.
 	bf16Rows  func(y *float32, w *byte, stride int, x *float32, n, rows int)
 	mx4Rows   func(y *float32, w *byte, stride int, s *byte, scaleStride int, x *float32, n, rows int)
 	bf12Rows  func(y, acc *float32, w *byte, stride int, exponents *byte, x *float32, n, rows, flags int)
@@ -17,10 +17,6 @@ type kernels struct {
 	unzip     func(y, x *float32, n int)
 	tile      []tileFunc // by the number of rows of x, from one
 	mixTile   []mixFunc  // by the number of rows of p, from one
-
-	// Where there are no tiles: dot for n a multiple of 16, and of four vectors with one.
-	dotWhole  func(a, b *float32, n int) float32
-	f32Dot1x4 func(y *float32, yStride int, w, x *float32, xStride, n int)
 
 	// axpyWhole is axpy for n a multiple of 16.
 	axpyWhole func(y *float32, a float32, x *float32, n int)
@@ -63,24 +59,9 @@ func (k *kernels) dots(y []float32, yStride int, w []float32, wStride, rows int,
 		s.release(sums)
 	}
 	for r := whole; r < rows; r++ {
-		k.dotRow(y[r:], yStride, w[r*wStride:r*wStride+n], x, xStride, qs)
-	}
-}
-
-// dotRow is y[i·yStride] = dot(w, x[i·xStride:]) for n vectors.
-func (k *kernels) dotRow(y []float32, yStride int, w, x []float32, xStride, n int) {
-	i := 0
-	if k.dotWhole != nil && len(w)%lanes == 0 && len(w) > 0 && n > 0 {
-		_, _ = y[(n-1)*yStride], x[(n-1)*xStride+len(w)-1]
-		for ; i+4 <= n; i += 4 {
-			k.f32Dot1x4(&y[i*yStride], 4*yStride, &w[0], &x[i*xStride], 4*xStride, len(w))
+		for q := range qs {
+			y[q*yStride+r] = dot(w[r*wStride:r*wStride+n], x[q*xStride:])
 		}
-		for ; i < n; i++ {
-			y[i*yStride] = k.dotWhole(&w[0], &x[i*xStride], len(w))
-		}
-	}
-	for ; i < n; i++ {
-		y[i*yStride] = dot(w, x[i*xStride:])
 	}
 }
 

@@ -4,10 +4,112 @@
 
 package cpu
 
-// f32Dot1x4NEON is y[i] = dot(w, x[i]) for four vectors, xStride bytes apart; the results are yStride bytes apart. n is a multiple of 16.
+// bf16RowsNEON is y[r] = dot(w[r], x) for BF16 rows, stride bytes apart. x is unzipped; n is a multiple of 32, rows of 4.
 //
 //go:noescape
-func f32Dot1x4NEON(y *float32, yStride int, w *float32, x *float32, xStride int, n int)
+func bf16RowsNEON(y *float32, w *byte, stride int, x *float32, n, rows int)
+
+// bf16WidenNEON widens n BF16 weights, unzipped. n is a multiple of 32.
+//
+//go:noescape
+func bf16WidenNEON(y *float32, w *byte, n int)
+
+// bf12RowsNEON is y[r] = dot(w[r], x) for BF12 rows, stride bytes apart. x is unzipped; n is a multiple of 32, rows of 4.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y. rows is then no more than 4.
+//
+//go:noescape
+func bf12RowsNEON(y, acc *float32, w *byte, stride int, exponents *byte, x *float32, n, rows, flags int)
+
+// bf12WidenNEON widens n BF12 weights, unzipped, with the exponents at s. n is a multiple of 32.
+//
+//go:noescape
+func bf12WidenNEON(y *float32, w, s *byte, n int)
+
+// mx4RowsNEON is y[r] = dot(w[r], x) for MXFP4 rows, stride bytes apart, and their scales. x is unzipped; n is a multiple of 32, rows of 4.
+//
+//go:noescape
+func mx4RowsNEON(y *float32, w *byte, stride int, s *byte, scaleStride int, x *float32, n, rows int)
+
+// mx4WidenNEON widens n MXFP4 weights, unzipped. n is a multiple of 32.
+//
+//go:noescape
+func mx4WidenNEON(y *float32, w, s *byte, n int)
+
+// bf16BlockNEON adds 32 BF16 weights' products with x, unzipped, to a row's 16 lanes.
+//
+//go:noescape
+func bf16BlockNEON(acc *float32, w *byte, x *float32)
+
+// unzipNEON copies n floats, the even ones of each 32 before the odd ones. n is a multiple of 32.
+//
+//go:noescape
+func unzipNEON(y, x *float32, n int)
+
+// tile1NEON is the dot products of 1 rows of x with groups·4 rows of w, n floats each, a multiple of 16; strides in bytes.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y[x][w]. acc holds 64 floats a group, or for one group when it begins with zero and folds.
+//
+//go:noescape
+func tile1NEON(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n, groups, flags int)
+
+// mix1NEON is y[q] = fma(p[q][i], c[i], y[q]) for 1 rows of p, i ascending to n, from y's values; width is a multiple of 16, strides are in bytes.
+//
+//go:noescape
+func mix1NEON(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n, width int)
+
+// tile2NEON is the dot products of 2 rows of x with groups·4 rows of w, n floats each, a multiple of 16; strides in bytes.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y[x][w]. acc holds 128 floats a group, or for one group when it begins with zero and folds.
+//
+//go:noescape
+func tile2NEON(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n, groups, flags int)
+
+// mix2NEON is y[q] = fma(p[q][i], c[i], y[q]) for 2 rows of p, i ascending to n, from y's values; width is a multiple of 16, strides are in bytes.
+//
+//go:noescape
+func mix2NEON(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n, width int)
+
+// tile3NEON is the dot products of 3 rows of x with groups·4 rows of w, n floats each, a multiple of 16; strides in bytes.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y[x][w]. acc holds 192 floats a group, or for one group when it begins with zero and folds.
+//
+//go:noescape
+func tile3NEON(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n, groups, flags int)
+
+// mix3NEON is y[q] = fma(p[q][i], c[i], y[q]) for 3 rows of p, i ascending to n, from y's values; width is a multiple of 16, strides are in bytes.
+//
+//go:noescape
+func mix3NEON(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n, width int)
+
+// tile4NEON is the dot products of 4 rows of x with groups·4 rows of w, n floats each, a multiple of 16; strides in bytes.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y[x][w]. acc holds 256 floats a group, or for one group when it begins with zero and folds.
+//
+//go:noescape
+func tile4NEON(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n, groups, flags int)
+
+// mix4NEON is y[q] = fma(p[q][i], c[i], y[q]) for 4 rows of p, i ascending to n, from y's values; width is a multiple of 16, strides are in bytes.
+//
+//go:noescape
+func mix4NEON(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n, width int)
+
+// tile5NEON is the dot products of 5 rows of x with groups·4 rows of w, n floats each, a multiple of 16; strides in bytes.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y[x][w]. acc holds 320 floats a group, or for one group when it begins with zero and folds.
+//
+//go:noescape
+func tile5NEON(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n, groups, flags int)
+
+// mix5NEON is y[q] = fma(p[q][i], c[i], y[q]) for 5 rows of p, i ascending to n, from y's values; width is a multiple of 16, strides are in bytes.
+//
+//go:noescape
+func mix5NEON(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n, width int)
+
+// tile6NEON is the dot products of 6 rows of x with groups·4 rows of w, n floats each, a multiple of 16; strides in bytes.
+// By flags it begins with the lanes in acc, or with zero; and ends by leaving them there, or by folding them to y[x][w]. acc holds 384 floats a group, or for one group when it begins with zero and folds.
+//
+//go:noescape
+func tile6NEON(y *float32, yStride int, acc *float32, w *float32, wStride int, x *float32, xStride int, n, groups, flags int)
+
+// mix6NEON is y[q] = fma(p[q][i], c[i], y[q]) for 6 rows of p, i ascending to n, from y's values; width is a multiple of 16, strides are in bytes.
+//
+//go:noescape
+func mix6NEON(y *float32, yStride int, p *float32, pStride int, c *float32, cStride int, n, width int)
 
 // axpyNEON is y[i] = fma(a, x[i], y[i]). n is a multiple of 16.
 //

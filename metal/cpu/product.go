@@ -82,7 +82,9 @@ func (k *kernels) product(y []float32, yStride int, w *metal.Matrix, lo, hi int,
 	row := s.floats(w.Cols)[:w.Cols]
 	for r := lo + whole; r < hi; r++ {
 		k.widenRows(row, w, r, r+1, s)
-		k.dotRow(y[r-lo:], yStride, row, x, w.Cols, n)
+		for i := range n {
+			y[i*yStride+r-lo] = dot(row, x[i*w.Cols:])
+		}
 	}
 }
 

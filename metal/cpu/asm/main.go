@@ -1,6 +1,7 @@
 // Command asm writes metal/cpu's assembly: the loops of the dot products and of
-// what feeds them, for AVX2 and for AVX-512. Each equals its portable definition bit
-// for bit: the 16 lanes of a dot product are two YMM registers or one ZMM register.
+// what feeds them, for AVX2, AVX-512 and NEON. Each equals its portable definition bit
+// for bit: the 16 lanes of a dot product are two YMM registers, one ZMM register or
+// four of NEON's.
 package main
 
 import (
