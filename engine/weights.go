@@ -136,9 +136,7 @@ func (l *loader) widen(name string, n int, shape ...int) metal.Buffer {
 	}
 	l.spine(n, len(data))
 	b := l.device.NewBuffer(n)
-	for i := range b.F {
-		b.F[i] = math.Float32frombits(uint32(data[2*i])<<16 | uint32(data[2*i+1])<<24)
-	}
+	metal.WidenBF16(b.F, data)
 	return b
 }
 
@@ -150,10 +148,7 @@ func (l *loader) float32s(name string, n, length int) metal.Buffer {
 	}
 	l.spine(length, len(data))
 	b := l.device.NewBuffer(n)
-	for i := range b.F {
-		d := data[4*i:]
-		b.F[i] = math.Float32frombits(uint32(d[0]) | uint32(d[1])<<8 | uint32(d[2])<<16 | uint32(d[3])<<24)
-	}
+	metal.ReadF32(b.F, data)
 	return b
 }
 

@@ -10,7 +10,11 @@
 // In comments, x[n][c] is a row-major buffer of n rows of c floats.
 package metal
 
-import "context"
+import (
+	"context"
+	"encoding/binary"
+	"math"
+)
 
 // Format is how a Matrix stores its weights.
 type Format uint8
@@ -61,6 +65,22 @@ type Matrix struct {
 	Data       []byte
 	Scales     []byte // MX4: Rows × Cols/32 scales; BF12: what PackBF12 put aside
 	Mem        any    // the device's own handle, nil on the CPU
+}
+
+// ReadF32 reads len(dst) little-endian float32s.
+func ReadF32(dst []float32, b []byte) {
+	b = b[:4*len(dst)]
+	for i := range dst {
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+}
+
+// WidenBF16 reads len(dst) BF16 values, exactly.
+func WidenBF16(dst []float32, b []byte) {
+	b = b[:2*len(dst)]
+	for i := range dst {
+		dst[i] = math.Float32frombits(uint32(b[2*i])<<16 | uint32(b[2*i+1])<<24)
+	}
 }
 
 // A Buffer is float32 memory of a Device. F is the host's view of it, valid

@@ -71,13 +71,20 @@ func OneLine(v any, width int) string {
 
 // cutText is s, at most n bytes of it, and how much is missing.
 func cutText(s string, n int) string {
+	head, rest := cutBytes(s, n)
+	return head + rest
+}
+
+// cutBytes is the first n bytes of s, at most, that end no character in its middle, and what
+// to say of the rest: nothing where there is none.
+func cutBytes(s string, n int) (head, rest string) {
 	if len(s) <= n {
-		return s
+		return s, ""
 	}
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
-	return fmt.Sprintf("%s… %s more of %s bytes", s[:n], grouped(len(s)-n), grouped(len(s)))
+	return s[:n], fmt.Sprintf("… %s more of %s bytes", grouped(len(s)-n), grouped(len(s)))
 }
 
 // grouped writes n with commas.
@@ -242,14 +249,8 @@ func bundleText(x any) (s string) {
 }
 
 func quoted(s string) string {
-	if len(s) <= stringBytes {
-		return strconv.Quote(s)
-	}
-	n := stringBytes
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return fmt.Sprintf("%s… %s more of %s bytes", strconv.Quote(s[:n]), grouped(len(s)-n), grouped(len(s)))
+	head, rest := cutBytes(s, stringBytes)
+	return strconv.Quote(head) + rest
 }
 
 func (f *formatter) pointer(v reflect.Value, depth int) *node {

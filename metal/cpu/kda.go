@@ -7,7 +7,7 @@ const taps = 4
 
 func (q *queue) ShortConv(y, next, x, prev, w metal.Buffer, n, c int) {
 	o := &q.conv
-	*o = shortConv{k: &q.d.kernels, y: y.F, next: next.F, x: x.F, prev: prev.F, w: w.F, n: n, c: c, size: (max(1, min(4096, (c+7)/8)) + 15) &^ 15}
+	*o = shortConv{k: &q.d.kernels, y: y.F, next: next.F, x: x.F, prev: prev.F, w: w.F, n: n, c: c, size: spanSize(c)}
 	q.run((c+o.size-1)/o.size, c*n*(taps+16), o)
 	*o = shortConv{}
 }

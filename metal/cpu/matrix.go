@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -36,13 +35,13 @@ func widen(dst []float32, w *metal.Matrix, r int) {
 	dst = dst[:w.Cols]
 	switch w.Format {
 	case metal.F32:
-		f32s(dst, b)
+		metal.ReadF32(dst, b)
 	case metal.BF16:
-		bf16s(dst, b)
+		metal.WidenBF16(dst, b)
 	case metal.BF12:
 		row := make([]byte, 2*w.Cols)
 		metal.UnpackBF12(row, w, r)
-		bf16s(dst, row)
+		metal.WidenBF16(dst, row)
 	case metal.MX4:
 		groups := w.Cols / metal.MX4Group
 		for g, scale := range w.Scales[r*groups : (r+1)*groups] {
@@ -57,21 +56,6 @@ func widen(dst []float32, w *metal.Matrix, r int) {
 				out[2*i+1] = table[c>>4]
 			}
 		}
-	}
-}
-
-// f32s reads little-endian floats.
-func f32s(dst []float32, b []byte) {
-	for i := range dst {
-		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-}
-
-// bf16s widens BF16.
-func bf16s(dst []float32, b []byte) {
-	b = b[:2*len(dst)]
-	for i := range dst {
-		dst[i] = math.Float32frombits(uint32(b[2*i])<<16 | uint32(b[2*i+1])<<24)
 	}
 }
 

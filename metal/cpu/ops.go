@@ -34,9 +34,12 @@ func (q *queue) each(parts, cost int, o simple) {
 	q.simple = simple{}
 }
 
+// spanSize cuts n floats, or channels, in parts for vectors.
+func spanSize(n int) int { return (max(1, min(4096, (n+7)/8)) + 15) &^ 15 }
+
 // elements runs o over spans of n floats, each costing about cost multiply-adds.
 func (q *queue) elements(n, cost int, o simple) {
-	o.n, o.size = n, (max(1, min(4096, (n+7)/8))+15)&^15
+	o.n, o.size = n, spanSize(n)
 	q.each((n+o.size-1)/o.size, n*cost, o)
 }
 
