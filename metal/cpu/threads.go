@@ -19,35 +19,79 @@ import (
 type threads struct {
 	helpers int
 	mu      sync.Mutex // held by the run that has the helpers
-	region  region     // written while the epoch is even and inside is 0
-	epoch   atomic.Uint64
-	inside  atomic.Int32
-	asleep  atomic.Int32
 	wake    chan struct{}
 	closed  atomic.Bool
+	asleep  atomic.Int32
 	wg      sync.WaitGroup
+
+	_      [128]byte // what threads wait for has cache lines of its own
+	epoch  atomic.Uint64
+	region region // written while the epoch is even and inside is 0
+	_      [128]byte
+	inside atomic.Int32
 }
 
-// A task is one operation cut in parts, which threads take in turn. Parts write
-// disjoint outputs, so who takes which changes no bit.
+// A task is one operation cut in parts, which threads share. Parts write disjoint
+// outputs, so who takes which changes no bit.
 type task interface {
 	part(i int, s *scratch)
 }
 
-// region is a task being run.
+// region is a task being run. Each thread has a range of its parts, the same share of
+// each task's: what one operation wrote, the next finds in the same thread's cache.
+// A thread that has none left takes half of what another still has.
 type region struct {
 	task      task
-	parts     int64
-	next      atomic.Int64
 	cancelled <-chan struct{}
+	ended     atomic.Bool // a part panicked: no more are begun
 	panicked  atomic.Pointer[any]
+	ranges    []partRange // by thread, the caller's first
+}
+
+// partRange is a range of parts that have not been begun: first in the upper half, end
+// in the lower. Its thread takes from the front, others from the back.
+type partRange struct {
+	atomic.Uint64
+	_ [120]byte
+}
+
+func (r *partRange) set(first, end int) { r.Store(uint64(first)<<32 | uint64(end)) }
+
+// take is the first part, -1 when there is none.
+func (r *partRange) take() int {
+	for {
+		v := r.Load()
+		first, end := v>>32, v&(1<<32-1)
+		if first >= end {
+			return -1
+		}
+		if r.CompareAndSwap(v, v+1<<32) {
+			return int(first)
+		}
+	}
+}
+
+// steal is the later half of the range, which it loses.
+func (r *partRange) steal() (first, end int) {
+	for {
+		v := r.Load()
+		first, end := v>>32, v&(1<<32-1)
+		if first >= end {
+			return 0, 0
+		}
+		middle := first + (end-first)/2
+		if r.CompareAndSwap(v, first<<32|middle) {
+			return int(middle), int(end)
+		}
+	}
 }
 
 func (t *threads) start(n int) {
 	t.helpers = n - 1
 	t.wake = make(chan struct{}, n)
-	for range t.helpers {
-		t.wg.Go(t.help)
+	t.region.ranges = make([]partRange, n)
+	for i := range t.helpers {
+		t.wg.Go(func() { t.help(i + 1) })
 	}
 }
 
@@ -58,8 +102,8 @@ func (t *threads) stop() {
 	t.wg.Wait()
 }
 
-// help is a helper's life.
-func (t *threads) help() {
+// help is the life of helper i, counted from 1.
+func (t *threads) help(i int) {
 	debug.SetPanicOnFault(true) // a mapped file that shrank: see region.run
 	var s scratch
 	seen := uint64(0)
@@ -71,7 +115,7 @@ func (t *threads) help() {
 		seen = e
 		t.inside.Add(1)
 		if t.epoch.Load() == e {
-			t.region.run(&s)
+			t.region.run(i, &s)
 		}
 		t.inside.Add(-1)
 	}
@@ -127,9 +171,12 @@ func (t *threads) run(task task, parts int, small bool, cancelled <-chan struct{
 	}
 	defer t.mu.Unlock()
 	r := &t.region
-	r.task, r.parts, r.cancelled = task, int64(parts), cancelled
-	r.next.Store(0)
+	r.task, r.cancelled = task, cancelled
+	r.ended.Store(false)
 	r.panicked.Store(nil)
+	for i := range r.ranges {
+		r.ranges[i].set(parts*i/len(r.ranges), parts*(i+1)/len(r.ranges))
+	}
 	t.epoch.Add(1)
 	for range min(int(t.asleep.Load()), parts-1) {
 		select {
@@ -137,7 +184,7 @@ func (t *threads) run(task task, parts int, small bool, cancelled <-chan struct{
 		default:
 		}
 	}
-	r.run(s)
+	r.run(0, s)
 	t.epoch.Add(1)
 	for i := 0; t.inside.Load() != 0; i++ {
 		if pause(pauses); i%64 == 63 {
@@ -150,27 +197,46 @@ func (t *threads) run(task task, parts int, small bool, cancelled <-chan struct{
 	}
 }
 
-func (r *region) run(s *scratch) {
+// run computes parts as the given thread until none is left to begin.
+func (r *region) run(thread int, s *scratch) {
 	defer func() {
 		if v := recover(); v != nil {
 			first := v // a copy, so that only a panic allocates
 			r.panicked.CompareAndSwap(nil, &first)
-			r.next.Store(r.parts)
+			r.ended.Store(true)
 		}
 	}()
+	own := &r.ranges[thread]
 	for {
-		i := r.next.Add(1) - 1
-		if i >= r.parts {
-			return
+		i := own.take()
+		if i < 0 {
+			if !r.steal(thread) {
+				return
+			}
+			continue
 		}
 		select {
 		case <-r.cancelled:
 			return
 		default:
 		}
+		if r.ended.Load() {
+			return
+		}
 		s.reset()
-		r.task.part(int(i), s)
+		r.task.part(i, s)
 	}
+}
+
+// steal gives a thread that has no parts half of another's, if any has some.
+func (r *region) steal(thread int) bool {
+	for n := 1; n < len(r.ranges); n++ {
+		if first, end := r.ranges[(thread+n)%len(r.ranges)].steal(); first < end {
+			r.ranges[thread].set(first, end)
+			return true
+		}
+	}
+	return false
 }
 
 // scratch is memory of one thread for the part it computes.
