@@ -116,6 +116,25 @@ func (q watchedQueue) MatMul(y, x metal.Buffer, w metal.Matrix, n int) {
 	q.Queue.MatMul(y, x, w, n)
 }
 
+func (q watchedQueue) MatMuls(products []metal.Product, x metal.Buffer, n int) {
+	defer q.times.add(productsName(products), time.Now())
+	q.Queue.MatMuls(products, x, n)
+}
+
+// productsName has the sizes of several products: those of equal ones, once.
+func productsName(products []metal.Product) string {
+	name := fmt.Sprintf("MatMuls %v", products[0].W.Format)
+	for i := 0; i < len(products); {
+		w, n := &products[i].W, 1
+		for i+n < len(products) && products[i+n].W.Rows == w.Rows {
+			n++
+		}
+		name += fmt.Sprintf(" %d·%d", n, w.Rows)
+		i += n
+	}
+	return fmt.Sprintf("%s×%d", name, products[0].W.Cols)
+}
+
 func (q watchedQueue) RMSNorm(y, x, w metal.Buffer, n, dim int, eps float32) {
 	defer q.times.add("RMSNorm", time.Now())
 	q.Queue.RMSNorm(y, x, w, n, dim, eps)
@@ -189,4 +208,9 @@ func (q watchedQueue) Experts(z metal.Buffer, jobs []metal.Expert, beta, lambda 
 func (q watchedQueue) AddRows(y, x metal.Buffer, rows []int32, weights []float32, dim int) {
 	defer q.times.add("AddRows", time.Now())
 	q.Queue.AddRows(y, x, rows, weights, dim)
+}
+
+func (q watchedQueue) NotFinite(at *int, x metal.Buffer) {
+	defer q.times.add("NotFinite", time.Now())
+	q.Queue.NotFinite(at, x)
 }

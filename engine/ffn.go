@@ -11,8 +11,7 @@ type MLP struct {
 
 func (f *MLP) forward(p *pass, out, x metal.Buffer) error {
 	gate, up := p.rows(f.GateProj.Rows), p.rows(f.UpProj.Rows)
-	p.q.MatMul(gate, x, f.GateProj, p.n)
-	p.q.MatMul(up, x, f.UpProj, p.n)
+	p.matMuls(x, into(gate, f.GateProj), into(up, f.UpProj))
 	p.q.SiTU(gate, gate, up, f.Beta, f.Lambda)
 	p.q.MatMul(out, gate, f.DownProj, p.n)
 	return nil

@@ -23,24 +23,20 @@ func (a *KDA) forward(p *pass, out, x metal.Buffer) {
 	from, to := p.kda(a.Index)
 
 	q, k, v := p.rows(width), p.rows(width), p.rows(width)
-	p.q.MatMul(q, x, a.QProj, p.n)
-	p.q.MatMul(k, x, a.KProj, p.n)
-	p.q.MatMul(v, x, a.VProj, p.n)
+	low, beta, gate := p.rows(a.Dim), p.rows(a.Heads), p.rows(width)
+	p.matMuls(x, into(q, a.QProj), into(k, a.KProj), into(v, a.VProj), into(low, a.FAProj), into(beta, a.BProj), into(gate, a.GProj))
 	p.q.ShortConv(q, to.QConv, q, from.QConv, a.QConv1D, p.n, width)
 	p.q.ShortConv(k, to.KConv, k, from.KConv, a.KConv1D, p.n, width)
 	p.q.ShortConv(v, to.VConv, v, from.VConv, a.VConv1D, p.n, width)
 
-	low, decay, beta := p.rows(a.Dim), p.rows(width), p.rows(a.Heads)
-	p.q.MatMul(low, x, a.FAProj, p.n)
+	decay := p.rows(width)
 	p.q.MatMul(decay, low, a.FBProj, p.n)
 	p.q.KDAGate(decay, decay, a.ALog, a.DTBias, a.LowerBound, p.n, a.Heads, a.Dim)
-	p.q.MatMul(beta, x, a.BProj, p.n)
 	p.q.Sigmoid(beta, beta)
 
-	o, gate := p.rows(width), p.rows(width)
+	o := p.rows(width)
 	p.q.KDA(o, to.S, from.S, q, k, v, decay, beta, p.n, a.Heads, a.Dim)
 	p.q.RMSNorm(o, o, a.ONorm, p.n*a.Heads, a.Dim, a.Eps)
-	p.q.MatMul(gate, x, a.GProj, p.n)
 	p.q.MulSigmoid(o, gate)
 	p.q.MatMul(out, o, a.OProj, p.n)
 }

@@ -19,16 +19,14 @@ func (a *MLA) forward(p *pass, out, x metal.Buffer) {
 	s := a.Shape
 	cache := p.latents(a.Index)
 
-	low, q, kv := p.rows(a.QAProj.Rows), p.rows(a.QBProj.Rows), p.rows(a.KVAProjWithMQA.Rows)
-	p.q.MatMul(low, x, a.QAProj, p.n)
-	p.q.RMSNorm(low, low, a.QALayernorm, p.n, a.QAProj.Rows, mlaNormEps)
-	p.q.MatMul(q, low, a.QBProj, p.n)
-	p.q.MatMul(kv, x, a.KVAProjWithMQA, p.n)
+	low, kv, gate := p.rows(a.QAProj.Rows), p.rows(a.KVAProjWithMQA.Rows), p.rows(s.Heads*s.V)
+	p.matMuls(x, into(low, a.QAProj), into(kv, a.KVAProjWithMQA), into(gate, a.GProj))
 	p.q.Latent(cache, p.first, kv, a.KVALayernorm, p.n, s, mlaNormEps)
 
-	o, gate := p.rows(s.Heads*s.V), p.rows(s.Heads*s.V)
+	q, o := p.rows(a.QBProj.Rows), p.rows(s.Heads*s.V)
+	p.q.RMSNorm(low, low, a.QALayernorm, p.n, a.QAProj.Rows, mlaNormEps)
+	p.q.MatMul(q, low, a.QBProj, p.n)
 	p.q.MLA(o, q, cache, p.first, a.KVBProj, p.n, s)
-	p.q.MatMul(gate, x, a.GProj, p.n)
 	p.q.MulSigmoid(o, gate)
 	p.q.MatMul(out, o, a.OProj, p.n)
 }

@@ -29,29 +29,6 @@ func (f *MoE) forward(p *pass, out, x metal.Buffer) error {
 	if err := p.routed(f.Layer); err != nil {
 		return err
 	}
-
-	z, y := p.rows(f.Latent), p.rows(f.Latent)
-	p.q.MatMul(z, x, f.RoutedExpertDownProj, p.n)
-	if err := f.experts(p, y, z); err != nil {
-		return err
-	}
-	p.q.RMSNorm(y, y, f.RoutedExpertNorm, p.n, f.Latent, f.Eps)
-	p.q.MatMul(out, y, f.RoutedExpertUpProj, p.n)
-
-	shared := p.rows(x.Len() / p.n)
-	if err := f.SharedExperts.forward(p, shared, x); err != nil {
-		return err
-	}
-	p.q.Add(out, shared)
-	return nil
-}
-
-// experts sums the routed experts' outputs for all rows into y, in ascending expert
-// id, whatever the order in which their bytes land. An expert is computed when it
-// lands, as long as its output fits the window in which outputs wait for their turn;
-// the next in order always fits.
-func (f *MoE) experts(p *pass, y, z metal.Buffer) error {
-	p.q.Zero(y)
 	g := p.group(f.Experts)
 	batch, err := p.m.Source.Demand(p.ctx, f.Layer, g.experts, p.n)
 	if err != nil {
@@ -59,6 +36,30 @@ func (f *MoE) experts(p *pass, y, z metal.Buffer) error {
 	}
 	defer batch.Close()
 
+	// What needs no routed expert, while these are read.
+	shared := &f.SharedExperts
+	z, gate, up := p.rows(f.Latent), p.rows(shared.GateProj.Rows), p.rows(shared.UpProj.Rows)
+	p.matMuls(x, into(z, f.RoutedExpertDownProj), into(gate, shared.GateProj), into(up, shared.UpProj))
+	p.q.SiTU(gate, gate, up, shared.Beta, shared.Lambda)
+	common := p.rows(shared.DownProj.Rows)
+	p.q.MatMul(common, gate, shared.DownProj, p.n)
+
+	y := p.rows(f.Latent)
+	if err := f.experts(p, y, z, g, batch); err != nil {
+		return err
+	}
+	p.q.RMSNorm(y, y, f.RoutedExpertNorm, p.n, f.Latent, f.Eps)
+	p.q.MatMul(out, y, f.RoutedExpertUpProj, p.n)
+	p.q.Add(out, common)
+	return nil
+}
+
+// experts sums the routed experts' outputs for all rows into y, in ascending expert
+// id, whatever the order in which their bytes land. An expert is computed when it
+// lands, as long as its output fits the window in which outputs wait for their turn;
+// the next in order always fits.
+func (f *MoE) experts(p *pass, y, z metal.Buffer, g *group, batch prefetch.Batch) error {
+	p.q.Zero(y)
 	reserved := p.floats(p.n * f.Latent) // for the next in order when the window is full
 	window := p.floats(p.window() * f.Latent)
 	w := &p.scratch.window
@@ -84,9 +85,11 @@ func (f *MoE) experts(p *pass, y, z metal.Buffer) error {
 				break
 			}
 			p.q.Experts(z, jobs, f.SharedExperts.Beta, f.SharedExperts.Lambda)
-			for ; w.next < len(g.experts) && w.state[w.next] == computed; w.next++ {
-				lo, hi := g.start[w.next], g.start[w.next+1]
-				p.q.AddRows(y, w.out[w.next], g.rows[lo:hi], g.weights[lo:hi], f.Latent)
+			for w.next < len(g.experts) && w.state[w.next] == computed {
+				out, end := w.inOrder(window)
+				lo, hi := g.start[w.next], g.start[end]
+				p.q.AddRows(y, out, g.rows[lo:hi], g.weights[lo:hi], f.Latent)
+				w.next = end
 			}
 			if err := p.q.Wait(); err != nil {
 				return err
@@ -112,11 +115,32 @@ type expertWindow struct {
 	*group
 	landed []prefetch.Lease
 	state  []expertState
-	out    []metal.Buffer // [rows of the expert][latent]
+	out    []output
 	next   int            // first expert whose output is not added
 	used   int            // floats of the window that hold outputs
 	placed []int          // experts of the last call of place
 	jobs   []metal.Expert // what they compute
+}
+
+// output is where an expert's output is: [its rows][latent], from at on in the window,
+// or in the reserved rows, where at is -1.
+type output struct {
+	metal.Buffer
+	at int
+}
+
+// inOrder is the output of the next expert, which is computed, with those that lie
+// behind it of the computed ones after it, up to end.
+func (w *expertWindow) inOrder(window metal.Buffer) (out metal.Buffer, end int) {
+	first := w.out[w.next]
+	size := first.Len()
+	for end = w.next + 1; end < len(w.state) && w.state[end] == computed && first.at >= 0 && w.out[end].at == first.at+size; end++ {
+		size += w.out[end].Len()
+	}
+	if first.at < 0 {
+		return first.Buffer, end
+	}
+	return window.Slice(first.at, first.at+size), end
 }
 
 // begin is a window over g in which nothing has landed.
@@ -126,8 +150,8 @@ func (w *expertWindow) begin(g *group) {
 	clear(w.state)
 }
 
-// place gives each landed expert room for its output, in ascending order, and
-// returns the jobs. The window is reclaimed when no output waits in it.
+// place gives landed experts room for their outputs, in ascending order as long as there
+// is any, and returns the jobs. The window is reclaimed when no output waits in it.
 func (w *expertWindow) place(window, reserved metal.Buffer, f *MoE) []metal.Expert {
 	w.placed = w.placed[:0]
 	waits := false
@@ -146,17 +170,17 @@ func (w *expertWindow) place(window, reserved metal.Buffer, f *MoE) []metal.Expe
 		size := (hi - lo) * f.Latent
 		switch {
 		case w.used+size <= window.Len():
-			w.out[i] = window.Slice(w.used, w.used+size)
+			w.out[i] = output{window.Slice(w.used, w.used+size), w.used}
 			w.used += size
 		case i == w.next:
-			w.out[i] = reserved.Slice(0, size)
+			w.out[i] = output{reserved.Slice(0, size), -1}
 		default:
-			continue
+			return w.jobs
 		}
 		w.state[i] = computed
 		w.placed = append(w.placed, i)
 		w1, w3, w2 := f.matrices(w.landed[i].Parts)
-		w.jobs = append(w.jobs, metal.Expert{W1: w1, W3: w3, W2: w2, Rows: w.rows[lo:hi], Out: w.out[i]})
+		w.jobs = append(w.jobs, metal.Expert{W1: w1, W3: w3, W2: w2, Rows: w.rows[lo:hi], Out: w.out[i].Buffer})
 	}
 	return w.jobs
 }

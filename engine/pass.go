@@ -35,10 +35,19 @@ type pass struct {
 	blocks        []metal.Buffer // the prefixes of the blocks before
 	mixed, normed metal.Buffer   // [n][hidden]: AttnRes' and the norm's output
 	vs            []metal.Buffer // AttnRes' operands
+	products      []metal.Product
 }
 
 // rows is a scratch buffer [n][width], not cleared.
 func (p *pass) rows(width int) metal.Buffer { return p.floats(p.n * width) }
+
+// matMuls computes products of x[n][…], each into a buffer of its own.
+func (p *pass) matMuls(x metal.Buffer, products ...metal.Product) {
+	p.products = append(p.products[:0], products...)
+	p.q.MatMuls(p.products, x, p.n)
+}
+
+func into(y metal.Buffer, w metal.Matrix) metal.Product { return metal.Product{Y: y, W: w} }
 
 // kda is the committed state of the i-th KDA layer, and the one to be written.
 func (p *pass) kda(i int) (from, to *kdaState) {
@@ -75,10 +84,11 @@ func (p *pass) routed(layer int) error {
 
 // layerDone ends a layer: a cancelled pass stops here at the latest.
 func (p *pass) layerDone(layer int, prefix metal.Buffer) error {
+	p.q.NotFinite(&p.notFinite, prefix)
 	if err := p.q.Wait(); err != nil {
 		return err
 	}
-	if i := notFinite(prefix.F); i >= 0 {
+	if i := p.notFinite; i >= 0 {
 		return &ValueError{Layer: layer, Position: p.first + i/p.m.HiddenSize}
 	}
 	if p.hook.Residual != nil {
@@ -98,16 +108,6 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("engine: layer %d at token %d: want finite numbers, got NaN or infinity; the weights are damaged: download the snapshot again", e.Layer, e.Position)
 }
 
-// notFinite is the index of the first value that is NaN or infinite, or -1.
-func notFinite(x []float32) int {
-	for i, v := range x {
-		if v-v != 0 {
-			return i
-		}
-	}
-	return -1
-}
-
 // scratch is the memory of passes, kept between them. One pass uses it at a time.
 type scratch struct {
 	device metal.Device
@@ -118,6 +118,7 @@ type scratch struct {
 	chunk  int // the chunk in use
 	used   int // floats used of it
 
+	notFinite    int       // index in what was looked at last
 	routeIDs     []int32   // [n][k]
 	routeWeights []float32 // [n][k]
 	byExpert     group

@@ -192,10 +192,11 @@ func (s *Sequence) pass(ctx context.Context, ids []int, hook *Hook, last bool) (
 		logits = s.next
 		p.q.MatMul(logits, x.Slice((n-1)*m.HiddenSize, n*m.HiddenSize), m.LMHead, 1)
 	}
+	p.q.NotFinite(&p.notFinite, logits)
 	if err := p.q.Wait(); err != nil {
 		return err
 	}
-	if notFinite(logits.F) >= 0 {
+	if p.notFinite >= 0 {
 		return &ValueError{Layer: m.NumHiddenLayers, Position: p.first + n - 1}
 	}
 	s.commit(ids, logits)

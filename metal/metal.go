@@ -133,6 +133,9 @@ type Queue interface {
 	// MatMul is y[n][w.Rows] = x[n][w.Cols] · Wᵀ; each output is one Dot.
 	MatMul(y, x Buffer, w Matrix, n int)
 
+	// MatMuls is MatMul of the same x[n][cols] for each product, in any order.
+	MatMuls(products []Product, x Buffer, n int)
+
 	// RMSNorm is y[n][dim] = w · x / sqrt(mean(x²)+eps) for each row; y may be x.
 	RMSNorm(y, x, w Buffer, n, dim int, eps float32)
 
@@ -191,8 +194,18 @@ type Queue interface {
 	// Experts computes each job's rows of z[…][latent].
 	Experts(z Buffer, jobs []Expert, beta, lambda float32)
 
-	// AddRows is y[rows[i]] += weights[i]·x[i] for rows of dim floats; no row repeats.
+	// AddRows is y[rows[i]] += weights[i]·x[i] for rows of dim floats, in ascending i.
 	AddRows(y, x Buffer, rows []int32, weights []float32, dim int)
+
+	// NotFinite stores in at the index of x's first NaN or infinity, -1 when there is
+	// none. The host may read it after Wait.
+	NotFinite(at *int, x Buffer)
+}
+
+// Product is one of several matrix products of the same input: Y[n][W.Rows] = x·Wᵀ.
+type Product struct {
+	Y Buffer
+	W Matrix
 }
 
 // Expert is one routed expert applied to some rows:

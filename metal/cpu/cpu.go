@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 
 	"deltafin/metal"
 )
@@ -81,16 +82,18 @@ type queue struct {
 	cancelled <-chan struct{}
 	scratch   scratch   // of the caller's thread
 	unzipped  []float32 // an operation's inputs in the order of matrix products
+	single    [1]metal.Product
 
 	// The operation being run: here, so that none is allocated.
-	simple   simple
-	conv     shortConv
-	kda      kda
-	routing  routing
-	unzipper unzipper
-	matMul   matMul
-	experts  experts
-	mla      mla
+	simple    simple
+	notFinite atomic.Int64
+	conv      shortConv
+	kda       kda
+	routing   routing
+	unzipper  unzipper
+	matMul    matMul
+	experts   experts
+	mla       mla
 }
 
 func (q *queue) Wait() error { return q.ctx.Err() }

@@ -29,16 +29,13 @@ func (o *shortConv) part(i int, _ *scratch) {
 }
 
 func (q *queue) KDAGate(y, x, aLog, dtBias metal.Buffer, lower float32, n, heads, dim int) {
-	q.each(heads, n*heads*dim*16, simple{do: kdaGate, y: y.F, x: x.F, w: aLog.F, u: dtBias.F, a: lower, n: n, size: heads, dim: dim})
+	q.each(n*heads, n*heads*dim*16, simple{do: kdaGate, y: y.F, x: x.F, w: aLog.F, u: dtBias.F, a: lower, size: heads, dim: dim})
 }
 
-// kdaGate is all rows of head h; size is the number of heads.
-func kdaGate(o *simple, h int, _ *scratch) {
-	rate, bias := exp(o.w[h]), o.row(o.u, h)
-	for i := range o.n {
-		at := i*o.size + h
-		o.k.gates(o.row(o.y, at), o.row(o.x, at), bias, rate, o.a)
-	}
+// kdaGate is one row of one head; size is the number of heads.
+func kdaGate(o *simple, at int, _ *scratch) {
+	h := at % o.size
+	o.k.gates(o.row(o.y, at), o.row(o.x, at), o.row(o.u, h), exp(o.w[h]), o.a)
 }
 
 // kdaRows is how many rows a task of KDA prepares at a time before it walks them.

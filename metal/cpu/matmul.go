@@ -1,66 +1,106 @@
 package cpu
 
-import "deltafin/metal"
+import (
+	"fmt"
+
+	"deltafin/metal"
+)
 
 func (q *queue) MatMul(y, x metal.Buffer, w metal.Matrix, n int) {
-	// Inputs that the second cache doesn't hold come block by block, and all weights for
-	// each: there are fewer bytes of weights than of inputs.
-	const most = 256 << 10 // floats of inputs
-	inputs := n
-	if n*w.Cols > most {
-		inputs = min(n, tileInputs)
-	}
-	in := q.unzip(x.F, w.Cols, n)
-	rows := q.rowsPerPart(w.Rows, w.Cols*inputs)
-	q.matMul = matMul{k: &q.d.kernels, y: y.F, x: in, w: w, n: n, inputs: inputs, rows: rows, panels: (w.Rows + rows - 1) / rows}
-	q.run((n+inputs-1)/inputs*q.matMul.panels, n*w.Rows*w.Cols, &q.matMul)
-	q.matMul = matMul{}
+	q.single[0] = metal.Product{Y: y, W: w}
+	q.MatMuls(q.single[:], x, n)
+	q.single[0] = metal.Product{}
 }
 
-// matMul is a MatMul being run; a part is some rows of weights for some inputs.
+func (q *queue) MatMuls(products []metal.Product, x metal.Buffer, n int) {
+	cols, rows, threads := products[0].W.Cols, 0, q.d.Threads()
+	for i := range products {
+		if c := products[i].W.Cols; c != cols {
+			panic(fmt.Sprintf("cpu: products of %d and of %d inputs", cols, c))
+		}
+		rows += products[i].W.Rows
+	}
+	m := &q.matMul
+	m.k, m.products, m.cols, m.n = &q.d.kernels, products, cols, n
+	m.x = q.unzip(x.F, cols, n)
+	// Inputs that the second cache doesn't hold come block by block, and all weights for
+	// each: there are fewer bytes of weights than of inputs. Where there are enough, each
+	// thread has inputs of its own, those of the operations before and after this one.
+	const most = 256 << 10 // floats of inputs
+	m.inputs = n
+	if n*cols > most {
+		m.inputs = min(n, tileInputs)
+	}
+	if n >= ownInputs*threads {
+		m.inputs = min(m.inputs, (n+threads-1)/threads)
+	}
+	blocks, parts := (n+m.inputs-1)/m.inputs, partsEach
+	if blocks < threads {
+		parts *= threads
+	}
+	size := partRows(rows, parts, cols*m.inputs)
+	m.panels = m.panels[:0]
+	for i := range products {
+		m.panels = appendParts(m.panels, i, products[i].W.Rows, size)
+	}
+	q.run(blocks*len(m.panels), n*rows*cols, m)
+	m.products, m.x = nil, nil
+}
+
+// matMul is a MatMuls being run; a part is some rows of weights for some inputs.
 type matMul struct {
-	k            *kernels
-	y, x         []float32 // x is unzipped
-	w            metal.Matrix
-	n            int
-	inputs, rows int // of a part
-	panels       int // parts for the same inputs
+	k        *kernels
+	products []metal.Product
+	x        []float32 // unzipped
+	cols, n  int
+	inputs   int       // of a part
+	panels   []rowPart // parts for the same inputs
 }
 
 func (m *matMul) part(i int, s *scratch) {
-	lo, first := i%m.panels*m.rows, i/m.panels*m.inputs
-	hi, n := min(m.w.Rows, lo+m.rows), min(m.inputs, m.n-first)
-	m.k.product(m.y[first*m.w.Rows+lo:], m.w.Rows, &m.w, lo, hi, m.x[first*m.w.Cols:], n, s)
+	panel, first := m.panels[i%len(m.panels)], i/len(m.panels)*m.inputs
+	p, n := &m.products[panel.of], min(m.inputs, m.n-first)
+	m.k.product(p.Y.F[first*p.W.Rows+panel.lo:], p.W.Rows, &p.W, panel.lo, panel.hi, m.x[first*m.cols:], n, s)
 }
 
 // unzip is x[n][cols] in the order of matrix products, valid until the next call.
 func (q *queue) unzip(x []float32, cols, n int) []float32 {
-	if len(q.unzipped) < n*cols {
-		q.unzipped = make([]float32, n*cols)
-	}
-	q.unzipper = unzipper{&q.d.kernels, q.unzipped, x, cols, n}
-	q.run((n+unzipRows-1)/unzipRows, n*cols, &q.unzipper)
+	q.unzipped = grow(q.unzipped, n*cols)
+	q.unzipper = unzipper{&q.d.kernels, q.unzipped, x, cols}
+	q.run(n, 4*n*cols, &q.unzipper)
 	return q.unzipped[:n*cols]
 }
 
-const unzipRows = 32 // rows of inputs in a part
-
+// unzipper is an unzip being run; a part is a row.
 type unzipper struct {
-	k       *kernels
-	y, x    []float32
-	cols, n int
+	k    *kernels
+	y, x []float32
+	cols int
 }
 
 func (u *unzipper) part(i int, _ *scratch) {
-	lo, hi := i*unzipRows, min(u.n, (i+1)*unzipRows)
-	u.k.unzipRows(u.y[lo*u.cols:hi*u.cols], u.x[lo*u.cols:hi*u.cols], u.cols, hi-lo)
+	lo, hi := i*u.cols, (i+1)*u.cols
+	u.k.unzipRows(u.y[lo:hi], u.x[lo:hi], u.cols, 1)
 }
 
-// rowsPerPart cuts rows, each of cost multiply-adds, in parts: enough of them to be
-// shared evenly, few, since taking one costs threads a third of a microsecond, yet
-// short enough to end soon after a cancellation; a multiple of eight rows.
-func (q *queue) rowsPerPart(rows, cost int) int {
+const (
+	ownInputs = 64 // inputs of each thread from which it has its own
+	partsEach = 4  // parts of a thread: some are left for another that is early
+)
+
+// partRows cuts rows of outputs, each of cost multiply-adds, in so many parts, or in
+// more, each short enough to end soon after a cancellation; a multiple of eight rows.
+func partRows(rows, parts, cost int) int {
 	const most = 4 << 20 // multiply-adds of a part
-	even := (rows + 2*q.d.Threads() - 1) / (2 * q.d.Threads())
-	return (max(1, min(even, most/max(cost, 1))) + 7) &^ 7
+	return (max(1, min((rows+parts-1)/parts, most/max(cost, 1))) + 7) &^ 7
+}
+
+// rowPart is some output rows of one of several matrices.
+type rowPart struct{ of, lo, hi int }
+
+func appendParts(parts []rowPart, of, rows, size int) []rowPart {
+	for lo := 0; lo < rows; lo += size {
+		parts = append(parts, rowPart{of, lo, min(rows, lo+size)})
+	}
+	return parts
 }

@@ -68,55 +68,55 @@ func (kn *kernels) route(ids []int32, weights, logits, bias []float32, renormali
 	}
 }
 
-// A part of Experts is some outputs of one expert: of w1 and w3, then of w2. One
-// barrier between the two steps serves all experts.
+// Experts computes whole jobs where threads can share them evenly: what an expert's
+// first products give, its last finds in a near cache. Else a part is some outputs of
+// one expert: of w1 and w3, then of w2. One barrier between the steps serves all experts.
 func (q *queue) Experts(z metal.Buffer, jobs []metal.Expert, beta, lambda float32) {
 	if len(jobs) == 0 {
 		return
 	}
 	e := &q.experts
-	latent := jobs[0].W1.Cols
-	e.k, e.jobs, e.beta, e.lambda = &q.d.kernels, jobs, beta, lambda
-	e.z = q.unzip(z.F, latent, z.Len()/latent)
+	e.k, e.jobs, e.z, e.beta, e.lambda = &q.d.kernels, jobs, z.F, beta, lambda
 	e.first, e.second, e.at = e.first[:0], e.second[:0], e.at[:0]
-	floats, cost, gathered := 0, 0, 0
+	latent, threads := jobs[0].W1.Cols, q.d.Threads()
+	parts := max(1, partsEach*threads/len(jobs))
+	floats, cost, gathered, most := 0, 0, 0, 0
 	for j := range jobs {
 		job := &jobs[j]
 		n := len(job.Rows)
 		e.at = append(e.at, floats)
 		floats += n * (latent + job.W1.Rows)
 		gathered += n * latent
-		e.first = appendParts(e.first, j, job.W1.Rows, pairs)
-		e.second = appendParts(e.second, j, job.W2.Rows, q.rowsPerPart(job.W2.Rows, n*job.W2.Cols))
-		cost += n * (2*job.W1.Rows*job.W1.Cols + job.W2.Rows*job.W2.Cols)
+		e.first = appendParts(e.first, j, job.W1.Rows, (partRows(job.W1.Rows, parts, 2*n*latent)+pairs-1)&^(pairs-1))
+		e.second = appendParts(e.second, j, job.W2.Rows, partRows(job.W2.Rows, parts, n*job.W2.Cols))
+		work := n * (2*job.W1.Rows*job.W1.Cols + job.W2.Rows*job.W2.Cols)
+		cost, most = cost+work, max(most, work)
 	}
 	e.floats = grow(e.floats, floats)
-	e.do(q, (*experts).gather, len(jobs), gathered)
-	e.do(q, (*experts).gateUp, len(e.first), cost)
-	e.do(q, (*experts).down, len(e.second), cost)
+	if shared := len(jobs)%threads == 0 && most <= 2*cost/len(jobs); (shared || len(jobs) >= partsEach*threads) && most <= wholeJob {
+		e.do(q, (*experts).whole, len(jobs), cost)
+	} else {
+		e.do(q, (*experts).gather, len(jobs), 4*gathered)
+		e.do(q, (*experts).gateUp, len(e.first), cost)
+		e.do(q, (*experts).down, len(e.second), cost)
+	}
 	e.jobs, e.z = nil, nil
 }
+
+// wholeJob is the multiply-adds of the largest job that is one part, for it to end
+// soon after a cancellation.
+const wholeJob = 256 << 20
 
 // experts is an Experts being run.
 type experts struct {
 	k             *kernels
 	jobs          []metal.Expert
 	beta, lambda  float32
-	z             []float32 // the rows, unzipped
+	z             []float32
 	floats        []float32 // from at[job]: its rows x[n][latent], then SiTU's outputs [n][inter], both unzipped
 	at            []int
-	first, second []expertPart
+	first, second []rowPart
 	phase         func(e *experts, i int, s *scratch)
-}
-
-// expertPart is some output rows of one job.
-type expertPart struct{ job, lo, hi int }
-
-func appendParts(parts []expertPart, job, rows, size int) []expertPart {
-	for lo := 0; lo < rows; lo += size {
-		parts = append(parts, expertPart{job, lo, min(rows, lo+size)})
-	}
-	return parts
 }
 
 func (e *experts) part(i int, s *scratch) { e.phase(e, i, s) }
@@ -135,19 +135,35 @@ func (e *experts) rows(j int) (x, act []float32) {
 	return x, f[:n*job.W1.Rows]
 }
 
+func (e *experts) whole(j int, s *scratch) {
+	job := &e.jobs[j]
+	e.gather(j, s)
+	// Columns of SiTU's outputs, so many that the products before it stay in a near cache.
+	n := len(job.Rows)
+	size := max(pairs, min(job.W1.Rows, wholeFloats/n&^(pairs-1)))
+	for lo := 0; lo < job.W1.Rows; lo += size {
+		e.activations(rowPart{j, lo, min(job.W1.Rows, lo+size)}, s)
+		s.reset()
+	}
+	e.outputs(rowPart{j, 0, job.W2.Rows}, s)
+}
+
+const wholeFloats = 16 << 10
+
 func (e *experts) gather(j int, _ *scratch) {
 	x, _ := e.rows(j)
 	latent := e.jobs[j].W1.Cols
 	for i, r := range e.jobs[j].Rows {
-		copy(x[i*latent:(i+1)*latent], e.z[int(r)*latent:])
+		e.k.unzipRows(x[i*latent:(i+1)*latent], e.z[int(r)*latent:(int(r)+1)*latent], latent, 1)
 	}
 }
 
-func (e *experts) gateUp(i int, s *scratch) {
-	p := e.first[i]
-	job := &e.jobs[p.job]
+func (e *experts) gateUp(i int, s *scratch) { e.activations(e.first[i], s) }
+
+func (e *experts) activations(p rowPart, s *scratch) {
+	job := &e.jobs[p.of]
 	n, inter, width := len(job.Rows), job.W1.Rows, p.hi-p.lo
-	x, act := e.rows(p.job)
+	x, act := e.rows(p.of)
 	gate, up := s.floats(n * width)[:n*width], s.floats(n * width)[:n*width]
 	e.k.product(gate, width, &job.W1, p.lo, p.hi, x, n, s)
 	e.k.product(up, width, &job.W3, p.lo, p.hi, x, n, s)
@@ -157,9 +173,10 @@ func (e *experts) gateUp(i int, s *scratch) {
 	}
 }
 
-func (e *experts) down(i int, s *scratch) {
-	p := e.second[i]
-	job := &e.jobs[p.job]
-	_, act := e.rows(p.job)
+func (e *experts) down(i int, s *scratch) { e.outputs(e.second[i], s) }
+
+func (e *experts) outputs(p rowPart, s *scratch) {
+	job := &e.jobs[p.of]
+	_, act := e.rows(p.of)
 	e.k.product(job.Out.F[p.lo:], job.W2.Rows, &job.W2, p.lo, p.hi, act, len(job.Rows), s)
 }

@@ -1,6 +1,10 @@
 package cpu
 
-import "deltafin/metal"
+import (
+	"sync/atomic"
+
+	"deltafin/metal"
+)
 
 // simple is an operation over rows or vectors being run: its operands, and do, which
 // computes a part. A queue has one, so that running it allocates nothing.
@@ -16,6 +20,7 @@ type simple struct {
 	n, dim  int
 	size    int // floats of a part, where parts are spans
 	a, b    float32
+	least   *atomic.Int64
 }
 
 func (o *simple) part(i int, s *scratch) { o.do(o, i, s) }
@@ -106,9 +111,40 @@ func situ(o *simple, i int, _ *scratch) {
 }
 
 func (q *queue) AddRows(y, x metal.Buffer, rows []int32, weights []float32, dim int) {
-	q.each(len(rows), len(rows)*dim, simple{do: addRow, y: y.F, x: x.F, w: weights, rows: rows, dim: dim})
+	size := (max(1, dim/q.d.Threads()) + 15) &^ 15
+	q.each((dim+size-1)/size, len(rows)*dim, simple{do: addRows, y: y.F, x: x.F, w: weights, rows: rows, dim: dim, size: size})
 }
 
-func addRow(o *simple, i int, _ *scratch) {
-	o.k.addScaleds(o.row(o.y, int(o.rows[i])), o.row(o.x, i), o.w[i])
+// addRows is some columns of all rows, for these may repeat.
+func addRows(o *simple, part int, _ *scratch) {
+	lo, hi := part*o.size, min((part+1)*o.size, o.dim)
+	for i, r := range o.rows {
+		o.k.addScaleds(o.row(o.y, int(r))[lo:hi], o.row(o.x, i)[lo:hi], o.w[i])
+	}
+}
+
+func (q *queue) NotFinite(at *int, x metal.Buffer) {
+	q.notFinite.Store(int64(len(x.F)))
+	q.elements(len(x.F), 2, simple{do: notFinite, x: x.F, least: &q.notFinite})
+	if *at = int(q.notFinite.Load()); *at == len(x.F) {
+		*at = -1
+	}
+}
+
+// notFinite looks at single values only where their squares don't add up to a number.
+func notFinite(o *simple, part int, _ *scratch) {
+	lo, hi := o.span(part)
+	x := o.x[lo:hi]
+	if sum := o.k.sumSquares(x); sum-sum == 0 {
+		return
+	}
+	for i, v := range x {
+		if v-v == 0 {
+			continue
+		}
+		at := int64(lo + i)
+		for least := o.least.Load(); at < least && !o.least.CompareAndSwap(least, at); least = o.least.Load() {
+		}
+		return
+	}
 }
