@@ -29,13 +29,18 @@ func (o *shortConv) part(i int, _ *scratch) {
 }
 
 func (q *queue) KDAGate(y, x, aLog, dtBias metal.Buffer, lower float32, n, heads, dim int) {
-	q.each(n*heads, n*heads*dim*16, simple{do: kdaGate, y: y.F, x: x.F, w: aLog.F, u: dtBias.F, a: lower, size: heads, dim: dim})
+	q.rates = grow(q.rates, heads)
+	for h, a := range aLog.F[:heads] {
+		q.rates[h] = exp(a)
+	}
+	q.rows(n*heads, n*heads*dim*16, simple{do: kdaGate, y: y.F, x: x.F, w: q.rates[:heads], u: dtBias.F, a: lower, dim: dim})
 }
 
-// kdaGate is one row of one head; size is the number of heads.
-func kdaGate(o *simple, at int, _ *scratch) {
-	h := at % o.size
-	o.k.gates(o.row(o.y, at), o.row(o.x, at), o.row(o.u, h), exp(o.w[h]), o.a)
+func kdaGate(o *simple, part int, _ *scratch) {
+	for i, hi := o.span(part); i < hi; i++ {
+		h := i % len(o.w)
+		o.k.gates(o.row(o.y, i), o.row(o.x, i), o.row(o.u, h), o.w[h], o.a)
+	}
 }
 
 // kdaRows is how many rows a task of KDA prepares at a time before it walks them.

@@ -38,10 +38,10 @@ func (q *queue) MatMuls(products []metal.Product, x metal.Buffer, n int) {
 	if blocks < threads {
 		parts *= threads
 	}
-	size := partRows(rows, parts, cols*m.inputs)
 	m.panels = m.panels[:0]
 	for i := range products {
-		m.panels = appendParts(m.panels, i, products[i].W.Rows, size)
+		own := products[i].W.Rows
+		m.panels = appendParts(m.panels, i, own, partRows(own, (parts*own+rows-1)/rows, cols*m.inputs, 8))
 	}
 	q.run(blocks*len(m.panels), n*rows*cols, m)
 	m.products, m.x = nil, nil
@@ -89,10 +89,11 @@ const (
 )
 
 // partRows cuts rows of outputs, each of cost multiply-adds, in so many parts, or in
-// more, each short enough to end soon after a cancellation; a multiple of eight rows.
-func partRows(rows, parts, cost int) int {
+// more, each short enough to end soon after a cancellation; a multiple of step rows.
+func partRows(rows, parts, cost, step int) int {
 	const most = 4 << 20 // multiply-adds of a part
-	return (max(1, min((rows+parts-1)/parts, most/max(cost, 1))) + 7) &^ 7
+	size := max(1, min((rows+parts-1)/max(parts, 1), most/max(cost, 1)))
+	return (size + step - 1) / step * step
 }
 
 // rowPart is some output rows of one of several matrices.

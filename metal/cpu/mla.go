@@ -3,15 +3,17 @@ package cpu
 import "deltafin/metal"
 
 func (q *queue) Latent(cache []metal.Buffer, first int, kv, w metal.Buffer, n int, s metal.MLAShape, eps float32) {
-	q.each(n, n*(s.KVRank+s.Rope), simple{do: latent, vs: cache, n: first, x: kv.F, w: w.F, dim: s.KVRank + s.Rope, size: s.KVRank, a: eps})
+	q.rows(n, 8*n*(s.KVRank+s.Rope), simple{do: latent, vs: cache, first: first, x: kv.F, w: w.F[:s.KVRank], dim: s.KVRank + s.Rope, a: eps})
 }
 
-// latent stores row i; n is the first row's position, size the part that is normed.
-func latent(o *simple, i int, _ *scratch) {
-	row, position := o.row(o.x, i), o.n+i
-	out := o.row(o.vs[position/metal.LatentBlock].F, position%metal.LatentBlock)
-	o.k.rmsNorm(out[:o.size], row[:o.size], o.w, o.a)
-	copy(out[o.size:], row[o.size:])
+func latent(o *simple, part int, _ *scratch) {
+	for i, hi := o.span(part); i < hi; i++ {
+		row, position := o.row(o.x, i), o.first+i
+		out := o.row(o.vs[position/metal.LatentBlock].F, position%metal.LatentBlock)
+		normed := len(o.w)
+		o.k.rmsNorm(out[:normed], row[:normed], o.w, o.a)
+		copy(out[normed:], row[normed:])
+	}
 }
 
 // MLA is defined head by head and row by row. The keys' half of kv_b is folded into

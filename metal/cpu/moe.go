@@ -3,12 +3,14 @@ package cpu
 import "deltafin/metal"
 
 func (q *queue) Route(ids []int32, weights []float32, logits, bias metal.Buffer, n, experts, k int, renormalize bool, scale float32) {
-	q.routing = routing{&q.d.kernels, ids, weights, logits.F, bias.F, experts, k, renormalize, scale}
-	q.run(n, n*experts*16, &q.routing)
+	each := 2 * partsEach * q.d.Threads()
+	size := max(1, (n+each-1)/each)
+	q.routing = routing{&q.d.kernels, ids, weights, logits.F, bias.F, experts, k, renormalize, scale, n, size}
+	q.run((n+size-1)/size, n*experts*16, &q.routing)
 	q.routing = routing{}
 }
 
-// routing is a Route being run; a part is a row.
+// routing is a Route being run; a part is some rows.
 type routing struct {
 	kernels      *kernels
 	ids          []int32
@@ -17,11 +19,15 @@ type routing struct {
 	experts, k   int
 	renormalize  bool
 	scale        float32
+	n, size      int // rows, of all and of a part
 }
 
 func (r *routing) part(i int, s *scratch) {
 	k, experts := r.k, r.experts
-	r.kernels.route(r.ids[i*k:(i+1)*k], r.weights[i*k:(i+1)*k], r.logits[i*experts:(i+1)*experts], r.bias, r.renormalize, r.scale, s)
+	for i, hi := i*r.size, min((i+1)*r.size, r.n); i < hi; i++ {
+		s.reset()
+		r.kernels.route(r.ids[i*k:(i+1)*k], r.weights[i*k:(i+1)*k], r.logits[i*experts:(i+1)*experts], r.bias, r.renormalize, r.scale, s)
+	}
 }
 
 func (kn *kernels) route(ids []int32, weights, logits, bias []float32, renormalize bool, scale float32, s *scratch) {
@@ -87,8 +93,8 @@ func (q *queue) Experts(z metal.Buffer, jobs []metal.Expert, beta, lambda float3
 		e.at = append(e.at, floats)
 		floats += n * (latent + job.W1.Rows)
 		gathered += n * latent
-		e.first = appendParts(e.first, j, job.W1.Rows, (partRows(job.W1.Rows, parts, 2*n*latent)+pairs-1)&^(pairs-1))
-		e.second = appendParts(e.second, j, job.W2.Rows, partRows(job.W2.Rows, parts, n*job.W2.Cols))
+		e.first = appendParts(e.first, j, job.W1.Rows, partRows(job.W1.Rows, parts, 2*n*latent, pairs))
+		e.second = appendParts(e.second, j, job.W2.Rows, partRows(job.W2.Rows, parts, n*job.W2.Cols, 8))
 		work := n * (2*job.W1.Rows*job.W1.Cols + job.W2.Rows*job.W2.Cols)
 		cost, most = cost+work, max(most, work)
 	}

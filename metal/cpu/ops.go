@@ -18,7 +18,8 @@ type simple struct {
 	ids     []int
 	rows    []int32
 	n, dim  int
-	size    int // floats of a part, where parts are spans
+	first   int // position of the first row
+	size    int // floats or rows of a part, where parts are spans
 	a, b    float32
 	least   *atomic.Int64
 }
@@ -28,7 +29,7 @@ func (o *simple) part(i int, s *scratch) { o.do(o, i, s) }
 // row is the i-th row of dim floats.
 func (o *simple) row(x []float32, i int) []float32 { return x[i*o.dim : (i+1)*o.dim] }
 
-// span is where the i-th span of n floats lies.
+// span is where the i-th span of n floats, or rows, lies.
 func (o *simple) span(i int) (lo, hi int) { return i * o.size, min((i+1)*o.size, o.n) }
 
 // each runs o's parts, together about cost multiply-adds.
@@ -48,35 +49,52 @@ func (q *queue) elements(n, cost int, o simple) {
 	q.each((n+o.size-1)/o.size, n*cost, o)
 }
 
-func (q *queue) Embed(y metal.Buffer, table metal.Matrix, ids []int) {
-	q.each(len(ids), len(ids)*table.Cols, simple{do: embed, y: y.F, table: table, ids: ids, dim: table.Cols})
+// rows runs o over spans of n rows, together about cost multiply-adds.
+func (q *queue) rows(n, cost int, o simple) {
+	each := 2 * partsEach * q.d.Threads()
+	o.n, o.size = n, (n+each-1)/each
+	q.each((n+max(1, o.size)-1)/max(1, o.size), cost, o)
 }
 
-func embed(o *simple, i int, s *scratch) { widen(o.row(o.y, i), &o.table, o.ids[i]) }
+func (q *queue) Embed(y metal.Buffer, table metal.Matrix, ids []int) {
+	q.rows(len(ids), 8*len(ids)*table.Cols, simple{do: embed, y: y.F, table: table, ids: ids, dim: table.Cols})
+}
+
+func embed(o *simple, part int, s *scratch) {
+	for i, hi := o.span(part); i < hi; i++ {
+		widen(o.row(o.y, i), &o.table, o.ids[i])
+	}
+}
 
 func (q *queue) RMSNorm(y, x, w metal.Buffer, n, dim int, eps float32) {
-	q.each(n, n*dim, simple{do: rmsNorm, y: y.F, x: x.F, w: w.F, dim: dim, a: eps})
+	q.rows(n, 8*n*dim, simple{do: rmsNorm, y: y.F, x: x.F, w: w.F, dim: dim, a: eps})
 }
 
-func rmsNorm(o *simple, i int, _ *scratch) { o.k.rmsNorm(o.row(o.y, i), o.row(o.x, i), o.w, o.a) }
+func rmsNorm(o *simple, part int, _ *scratch) {
+	for i, hi := o.span(part); i < hi; i++ {
+		o.k.rmsNorm(o.row(o.y, i), o.row(o.x, i), o.w, o.a)
+	}
+}
 
 func (q *queue) AttnRes(y metal.Buffer, vs []metal.Buffer, normProj metal.Buffer, n, dim int, eps float32) {
-	q.each(n, 3*n*dim*len(vs), simple{do: attnRes, y: y.F, vs: vs, w: normProj.F[:dim], dim: dim, a: eps})
+	q.rows(n, 3*n*dim*len(vs), simple{do: attnRes, y: y.F, vs: vs, w: normProj.F[:dim], dim: dim, a: eps})
 }
 
-func attnRes(o *simple, i int, s *scratch) {
+func attnRes(o *simple, part int, s *scratch) {
 	p := s.floats(len(o.vs))[:len(o.vs)]
-	for j, v := range o.vs {
-		product, squares := o.k.resDots(o.row(v.F, i), o.w)
-		p[j] = product / rootMean(squares, o.dim, o.a)
+	for i, hi := o.span(part); i < hi; i++ {
+		for j, v := range o.vs {
+			product, squares := o.k.resDots(o.row(v.F, i), o.w)
+			p[j] = product / rootMean(squares, o.dim, o.a)
+		}
+		o.k.softmax(p)
+		o.k.mixed(o.row(o.y, i), o.vs, i, o.dim, p)
 	}
-	o.k.softmax(p)
-	o.k.mixed(o.row(o.y, i), o.vs, i, o.dim, p)
 }
 
 func (q *queue) Zero(y metal.Buffer) { clear(y.F) }
 
-func (q *queue) Add(y, x metal.Buffer) { q.elements(len(x.F), 1, simple{do: add, y: y.F, x: x.F}) }
+func (q *queue) Add(y, x metal.Buffer) { q.elements(len(x.F), 4, simple{do: add, y: y.F, x: x.F}) }
 
 func add(o *simple, i int, _ *scratch) {
 	lo, hi := o.span(i)
@@ -112,7 +130,7 @@ func situ(o *simple, i int, _ *scratch) {
 
 func (q *queue) AddRows(y, x metal.Buffer, rows []int32, weights []float32, dim int) {
 	size := (max(1, dim/q.d.Threads()) + 15) &^ 15
-	q.each((dim+size-1)/size, len(rows)*dim, simple{do: addRows, y: y.F, x: x.F, w: weights, rows: rows, dim: dim, size: size})
+	q.each((dim+size-1)/size, 8*len(rows)*dim, simple{do: addRows, y: y.F, x: x.F, w: weights, rows: rows, dim: dim, size: size})
 }
 
 // addRows is some columns of all rows, for these may repeat.
@@ -125,7 +143,7 @@ func addRows(o *simple, part int, _ *scratch) {
 
 func (q *queue) NotFinite(at *int, x metal.Buffer) {
 	q.notFinite.Store(int64(len(x.F)))
-	q.elements(len(x.F), 2, simple{do: notFinite, x: x.F, least: &q.notFinite})
+	q.elements(len(x.F), 4, simple{do: notFinite, x: x.F, least: &q.notFinite})
 	if *at = int(q.notFinite.Load()); *at == len(x.F) {
 		*at = -1
 	}

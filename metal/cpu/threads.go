@@ -122,8 +122,8 @@ func (t *threads) help(i int) {
 }
 
 const (
-	spins  = 400 // turns of a wait before it sleeps, of some 100 ns
-	pauses = 4   // in a turn
+	spins  = 1200 // turns of a wait before it sleeps, of some 40 ns
+	pauses = 1    // in a turn
 )
 
 // await is the next open epoch after seen, or 0 when the device is closed.
@@ -137,7 +137,7 @@ func (t *threads) await(seen uint64) uint64 {
 		}
 		if i < spins {
 			pause(pauses)
-			if i%8 == 7 {
+			if i%64 == 63 {
 				runtime.Gosched() // others may want this thread
 			}
 			continue
