@@ -67,9 +67,12 @@ func (p *pass) latents(i int) []metal.Buffer {
 	return p.s.mla[i]
 }
 
-// window is how many rows of expert outputs may wait for their turn: all of a few
-// rows' experts, or some experts of a long prefill.
-func (p *pass) window() int { return p.n + p.m.NumExpertsPerToken*min(p.n, 16) }
+// window is how many rows of expert outputs may wait for their turn: all, or in 32 MB
+// those of some experts of a long prefill.
+func (p *pass) window() int {
+	const most = 8 << 20 // floats
+	return min(p.n*p.m.NumExpertsPerToken, max(2*p.n, most/p.m.RoutedExpertHiddenSize))
+}
 
 // routed waits for the layer's routes and shows them.
 func (p *pass) routed(layer int) error {

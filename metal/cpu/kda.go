@@ -29,17 +29,15 @@ func (o *shortConv) part(i int, _ *scratch) {
 }
 
 func (q *queue) KDAGate(y, x, aLog, dtBias metal.Buffer, lower float32, n, heads, dim int) {
-	q.rates = grow(q.rates, heads)
-	for h, a := range aLog.F[:heads] {
-		q.rates[h] = exp(a)
-	}
-	q.rows(n*heads, n*heads*dim*16, simple{do: kdaGate, y: y.F, x: x.F, w: q.rates[:heads], u: dtBias.F, a: lower, dim: dim})
+	q.each(heads, n*heads*dim*16, simple{do: kdaGate, y: y.F, x: x.F, w: aLog.F, u: dtBias.F, a: lower, n: n, size: heads, dim: dim})
 }
 
-func kdaGate(o *simple, part int, _ *scratch) {
-	for i, hi := o.span(part); i < hi; i++ {
-		h := i % len(o.w)
-		o.k.gates(o.row(o.y, i), o.row(o.x, i), o.row(o.u, h), o.w[h], o.a)
+// kdaGate is all rows of head h, as in KDA; size is the number of heads.
+func kdaGate(o *simple, h int, _ *scratch) {
+	rate, bias := exp(o.w[h]), o.row(o.u, h)
+	for i := range o.n {
+		at := i*o.size + h
+		o.k.gates(o.row(o.y, at), o.row(o.x, at), bias, rate, o.a)
 	}
 }
 

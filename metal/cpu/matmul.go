@@ -21,24 +21,26 @@ func (q *queue) MatMuls(products []metal.Product, x metal.Buffer, n int) {
 		rows += products[i].W.Rows
 	}
 	m := &q.matMul
-	m.k, m.products, m.cols, m.n = &q.d.kernels, products, cols, n
+	m.k, m.products, m.x, m.cols, m.n = &q.d.kernels, products, x.F, cols, n
+	m.panels = m.panels[:0]
+	own := (n + threads - 1) / threads
+	if own >= ownInputs && own*rows*cols <= ownMost {
+		// Each thread has inputs of its own: those of the operations before and after.
+		m.inputs, m.phase = own, (*matMul).all
+		q.run((n+own-1)/own, n*rows*cols, m)
+		m.products, m.x = nil, nil
+		return
+	}
 	m.x = q.unzip(x.F, cols, n)
 	// Inputs that the second cache doesn't hold come block by block, and all weights for
-	// each: there are fewer bytes of weights than of inputs. Where there are enough, each
-	// thread has inputs of its own, those of the operations before and after this one.
+	// each: there are fewer bytes of weights than of inputs.
 	const most = 256 << 10 // floats of inputs
-	m.inputs = n
+	m.inputs, m.phase = n, (*matMul).panel
 	if n*cols > most {
 		m.inputs = min(n, tileInputs)
 	}
-	if n >= ownInputs*threads {
-		m.inputs = min(m.inputs, (n+threads-1)/threads)
-	}
-	blocks, parts := (n+m.inputs-1)/m.inputs, partsEach
-	if blocks < threads {
-		parts *= threads
-	}
-	m.panels = m.panels[:0]
+	blocks := (n + m.inputs - 1) / m.inputs
+	parts := max(partsEach, partsEach*threads/blocks)
 	for i := range products {
 		own := products[i].W.Rows
 		m.panels = appendParts(m.panels, i, own, partRows(own, (parts*own+rows-1)/rows, cols*m.inputs, 8))
@@ -47,17 +49,41 @@ func (q *queue) MatMuls(products []metal.Product, x metal.Buffer, n int) {
 	m.products, m.x = nil, nil
 }
 
-// matMul is a MatMuls being run; a part is some rows of weights for some inputs.
+const (
+	ownInputs = 32       // a thread has inputs of its own in parts of so many at least,
+	ownMost   = 32 << 20 // and of so many multiply-adds at most, to end soon after a cancellation
+	partsEach = 4        // parts of a thread otherwise: some are left for another that is early
+)
+
+// matMul is a MatMuls being run.
 type matMul struct {
 	k        *kernels
 	products []metal.Product
-	x        []float32 // unzipped
+	x        []float32
 	cols, n  int
 	inputs   int       // of a part
 	panels   []rowPart // parts for the same inputs
+	phase    func(m *matMul, i int, s *scratch)
 }
 
-func (m *matMul) part(i int, s *scratch) {
+func (m *matMul) part(i int, s *scratch) { m.phase(m, i, s) }
+
+// all is all products of some inputs, which are as they came.
+func (m *matMul) all(i int, s *scratch) {
+	first := i * m.inputs
+	n := min(m.inputs, m.n-first)
+	x := s.floats(n * m.cols)
+	m.k.unzipRows(x, m.x[first*m.cols:(first+n)*m.cols], m.cols, n)
+	used := s.used
+	for j := range m.products {
+		s.used = used
+		p := &m.products[j]
+		m.k.product(p.Y.F[first*p.W.Rows:], p.W.Rows, &p.W, 0, p.W.Rows, x, n, s)
+	}
+}
+
+// panel is some rows of a product's weights for some inputs, unzipped.
+func (m *matMul) panel(i int, s *scratch) {
 	panel, first := m.panels[i%len(m.panels)], i/len(m.panels)*m.inputs
 	p, n := &m.products[panel.of], min(m.inputs, m.n-first)
 	m.k.product(p.Y.F[first*p.W.Rows+panel.lo:], p.W.Rows, &p.W, panel.lo, panel.hi, m.x[first*m.cols:], n, s)
@@ -82,11 +108,6 @@ func (u *unzipper) part(i int, _ *scratch) {
 	lo, hi := i*u.cols, (i+1)*u.cols
 	u.k.unzipRows(u.y[lo:hi], u.x[lo:hi], u.cols, 1)
 }
-
-const (
-	ownInputs = 64 // inputs of each thread from which it has its own
-	partsEach = 4  // parts of a thread: some are left for another that is early
-)
 
 // partRows cuts rows of outputs, each of cost multiply-adds, in so many parts, or in
 // more, each short enough to end soon after a cancellation; a multiple of step rows.

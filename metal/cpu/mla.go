@@ -3,7 +3,7 @@ package cpu
 import "deltafin/metal"
 
 func (q *queue) Latent(cache []metal.Buffer, first int, kv, w metal.Buffer, n int, s metal.MLAShape, eps float32) {
-	q.rows(n, 8*n*(s.KVRank+s.Rope), simple{do: latent, vs: cache, first: first, x: kv.F, w: w.F[:s.KVRank], dim: s.KVRank + s.Rope, a: eps})
+	q.rows(n, n*(s.KVRank+s.Rope), simple{do: latent, vs: cache, first: first, x: kv.F, w: w.F[:s.KVRank], dim: s.KVRank + s.Rope, a: eps})
 }
 
 func latent(o *simple, part int, _ *scratch) {
@@ -47,6 +47,7 @@ type mla struct {
 	width int
 	n     int
 	first int
+	span  int // rows of a part of fold and unfold
 
 	folded  []float32 // [n][Heads][width]
 	means   []float32 // [Heads][n][KVRank]: sums so far; at last means, unzipped
@@ -63,7 +64,13 @@ func (m *mla) run(q *queue) {
 	m.folded = grow(m.folded, m.n*m.Heads*m.width)
 	m.means = grow(m.means, m.n*m.Heads*m.KVRank)
 	m.states = grow(m.states, m.n*m.Heads*2)
-	m.do(q, (*mla).fold, m.Heads, m.n*m.Heads*m.KVRank*m.Nope)
+	// Where there are enough, each thread has rows of its own.
+	m.span = m.n
+	if least := ownInputs / 2 * q.d.Threads(); m.n >= least {
+		m.span = (m.n + 2*q.d.Threads() - 1) / (2 * q.d.Threads())
+	}
+	spans := (m.n + m.span - 1) / m.span
+	m.do(q, (*mla).fold, spans*m.Heads, m.n*m.Heads*m.KVRank*m.Nope)
 
 	last := m.first + m.n
 	cost := m.n * last * m.Heads * (m.width + m.KVRank)
@@ -81,7 +88,7 @@ func (m *mla) run(q *queue) {
 			m.do(q, (*mla).mergeBlocks, m.n*m.Heads, m.n*m.Heads*m.KVRank*m.merging)
 		}
 	}
-	m.do(q, (*mla).unfold, m.Heads, m.n*m.Heads*m.KVRank*m.V)
+	m.do(q, (*mla).unfold, spans*m.Heads, m.n*m.Heads*m.KVRank*m.V)
 }
 
 func (m *mla) do(q *queue, phase func(*mla, int, *scratch), parts, cost int) {
@@ -89,17 +96,18 @@ func (m *mla) do(q *queue, phase func(*mla, int, *scratch), parts, cost int) {
 	q.run(parts, cost, m)
 }
 
-// fold folds the keys' half of kv_b into the queries of head h.
-func (m *mla) fold(h int, s *scratch) {
+// fold folds the keys' half of kv_b into some queries of a head.
+func (m *mla) fold(part int, s *scratch) {
+	h, lo, hi := m.rows(part)
 	head, keys := m.Nope+m.Rope, h*(m.Nope+m.V)
 	// A sum of rows may be taken in any order of columns: here in that of matrix products.
-	c, sums := s.floats(m.Nope*m.KVRank), s.floats(m.n*m.KVRank)
+	c, sums := s.floats(m.Nope*m.KVRank), s.floats((hi-lo)*m.KVRank)
 	m.k.widenRows(c, &m.kvB, keys, keys+m.Nope, s)
 	clear(sums)
-	m.k.mixes(sums, m.KVRank, m.q[h*head:], m.Heads*head, m.n, c, m.KVRank, m.Nope, m.KVRank)
-	for i := range m.n {
+	m.k.mixes(sums, m.KVRank, m.q[(lo*m.Heads+h)*head:], m.Heads*head, hi-lo, c, m.KVRank, m.Nope, m.KVRank)
+	for i := lo; i < hi; i++ {
 		folded := m.folded[(i*m.Heads+h)*m.width:][:m.width]
-		zip(folded[:m.KVRank], sums[i*m.KVRank:])
+		zip(folded[:m.KVRank], sums[(i-lo)*m.KVRank:])
 		copy(folded[m.KVRank:], m.q[(i*m.Heads+h)*head+m.Nope:])
 	}
 }
@@ -199,10 +207,17 @@ func (m *mla) finish(i, h int, s *scratch) {
 	m.k.unzipRows(mean, whole, m.KVRank, 1)
 }
 
-// unfold takes the mean latents of head h to its outputs.
-func (m *mla) unfold(h int, s *scratch) {
+// unfold takes some mean latents of a head to its outputs.
+func (m *mla) unfold(part int, s *scratch) {
+	h, lo, hi := m.rows(part)
 	first := h*(m.Nope+m.V) + m.Nope
-	m.k.product(m.o[h*m.V:], m.Heads*m.V, &m.kvB, first, first+m.V, m.means[h*m.n*m.KVRank:], m.n, s)
+	m.k.product(m.o[(lo*m.Heads+h)*m.V:], m.Heads*m.V, &m.kvB, first, first+m.V, m.means[(h*m.n+lo)*m.KVRank:], hi-lo, s)
+}
+
+// rows are the head and the rows of a part of fold or unfold.
+func (m *mla) rows(part int) (h, lo, hi int) {
+	lo = part / m.Heads * m.span
+	return part % m.Heads, lo, min(m.n, lo+m.span)
 }
 
 // grow is s with at least n elements; what they are is not kept.

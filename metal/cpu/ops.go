@@ -129,15 +129,18 @@ func situ(o *simple, i int, _ *scratch) {
 }
 
 func (q *queue) AddRows(y, x metal.Buffer, rows []int32, weights []float32, dim int) {
-	size := (max(1, dim/q.d.Threads()) + 15) &^ 15
-	q.each((dim+size-1)/size, 8*len(rows)*dim, simple{do: addRows, y: y.F, x: x.F, w: weights, rows: rows, dim: dim, size: size})
+	n := len(y.F) / dim
+	size := max(1, (n+2*q.d.Threads()-1)/(2*q.d.Threads()))
+	q.each((n+size-1)/size, 8*len(rows)*dim, simple{do: addRows, y: y.F, x: x.F, w: weights, rows: rows, dim: dim, n: n, size: size})
 }
 
-// addRows is some columns of all rows, for these may repeat.
+// addRows is some rows of y.
 func addRows(o *simple, part int, _ *scratch) {
-	lo, hi := part*o.size, min((part+1)*o.size, o.dim)
+	lo, hi := o.span(part)
 	for i, r := range o.rows {
-		o.k.addScaleds(o.row(o.y, int(r))[lo:hi], o.row(o.x, i)[lo:hi], o.w[i])
+		if r := int(r); lo <= r && r < hi {
+			o.k.addScaleds(o.row(o.y, r), o.row(o.x, i), o.w[i])
+		}
 	}
 }
 
