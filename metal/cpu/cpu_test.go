@@ -227,3 +227,106 @@ func TestIdleThreadsSleep(t *testing.T) {
 		}
 	}
 }
+
+// Operations that give each thread rows of its own, or whole experts, when there are
+// many: one thread, three threads and each row alone give the same bits.
+func TestManyRows(t *testing.T) {
+	const n, cols, inter = 200, 64, 3072
+	shape := metal.MLAShape{Heads: 2, Nope: 16, Rope: 16, V: 16, KVRank: 64, Scale: .2}
+	r := rand.New(rand.NewPCG(5, 6))
+	values := func(n int) []float32 {
+		v := make([]float32, n)
+		for i := range v {
+			v[i] = float32(r.NormFloat64())
+		}
+		return v
+	}
+	bf16 := func(rows, cols int) []byte {
+		b := make([]byte, 2*rows*cols)
+		for i := range rows * cols {
+			bits := math.Float32bits(float32(r.NormFloat64())) >> 16
+			b[2*i], b[2*i+1] = byte(bits), byte(bits>>8)
+		}
+		return b
+	}
+	codes := func(n int) []byte {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		return b
+	}
+	x, qs, latents := values(n*cols), values(n*shape.Heads*32), values(n*80)
+	weights := [][]byte{bf16(40, cols), bf16(8, cols), bf16(100, cols)}
+	kvB := bf16(2*32, 64)
+	parts := make([][2][]byte, 12)
+	for i := range parts {
+		scales := codes(inter * cols / 32)
+		for j := range scales {
+			scales[j] = 120 + scales[j]%4
+		}
+		parts[i] = [2][]byte{codes(inter * cols / 2), scales}
+	}
+	// run is the outputs of rows lo … hi-1, row by row.
+	run := func(d *Device, lo, hi int) []float32 {
+		k := hi - lo
+		buffer := func(v []float32) metal.Buffer {
+			b := d.NewBuffer(len(v))
+			copy(b.F, v)
+			return b
+		}
+		q := d.Begin(t.Context())
+		in := buffer(x[lo*cols : hi*cols])
+		var products []metal.Product
+		for _, w := range weights {
+			rows := len(w) / 2 / cols
+			products = append(products, metal.Product{Y: d.NewBuffer(k * rows), W: d.NewMatrix(metal.BF16, rows, cols, w, nil)})
+		}
+		q.MatMuls(products, in, k)
+		var cache []metal.Buffer
+		for range (hi + metal.LatentBlock - 1) / metal.LatentBlock {
+			cache = append(cache, d.NewBuffer(metal.LatentBlock*80))
+		}
+		q.Latent(cache, 0, buffer(latents[:hi*80]), buffer(latents[:64]), hi, shape, 1e-6)
+		o := d.NewBuffer(k * 32)
+		q.MLA(o, buffer(qs[lo*64:hi*64]), cache, lo, d.NewMatrix(metal.BF16, 64, 64, kvB, nil), k, shape)
+		all := make([]int32, k)
+		for i := range all {
+			all[i] = int32(i)
+		}
+		var jobs []metal.Expert
+		for i := 0; i+2 < len(parts); i += 3 {
+			m := func(i, rows, cols int) metal.Matrix {
+				return d.NewMatrix(metal.MX4, rows, cols, parts[i][0], parts[i][1])
+			}
+			jobs = append(jobs, metal.Expert{W1: m(i, inter, cols), W3: m(i+1, inter, cols), W2: m(i+2, cols, inter), Rows: all, Out: d.NewBuffer(k * cols)})
+		}
+		q.Experts(in, jobs, 4, 25)
+		if err := q.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		var out []float32
+		for i := range k {
+			for _, p := range products {
+				out = append(out, p.Y.F[i*p.W.Rows:(i+1)*p.W.Rows]...)
+			}
+			out = append(out, o.F[i*32:(i+1)*32]...)
+			for _, job := range jobs {
+				out = append(out, job.Out.F[i*cols:(i+1)*cols]...)
+			}
+		}
+		return out
+	}
+	for _, level := range Levels()[1:] {
+		one, three := Open(Options{Threads: 1, Level: level}), Open(Options{Threads: 3, Level: level})
+		want := run(one, 0, n)
+		same(t, run(three, 0, n), want)
+		width := len(want) / n
+		for range 3 {
+			i := r.IntN(n)
+			same(t, run(three, i, i+1), want[i*width:(i+1)*width])
+		}
+		one.Close()
+		three.Close()
+	}
+}

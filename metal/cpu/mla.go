@@ -170,10 +170,7 @@ func (m *mla) attend(sums []float32, i, b int, s *scratch) {
 // weigh makes scores weights: e^(p·scale−top), and returns top and their sum.
 func (m *mla) weigh(p []float32) (top, sum float32) {
 	m.k.scales(p, p, m.Scale)
-	top = p[0]
-	for _, v := range p[1:] {
-		top = max(top, v)
-	}
+	top = m.k.largest(p)
 	return top, m.k.expSum(p, p, top)
 }
 

@@ -25,6 +25,7 @@ type vectors struct {
 	resDots     func(v, w []float32) (dot, squares float32)
 	mix         func(y []float32, vs *[]float32, stride, offset int, p []float32)
 	above       func(x []float32, limit float32) int
+	largest     func(x []float32) float32
 
 	// convolve16 and kdaStep32 are convolve and kdaStep for a multiple of 16 channels and
 	// for 32 columns, or nil.
@@ -47,6 +48,7 @@ var portableVectors = vectors{
 	resDots:     resDots,
 	mix:         mix,
 	above:       above,
+	largest:     largest,
 }
 
 // expSum is y = e^(x−top) and the sum of y: element i goes to lane i mod 16, in ascending
@@ -137,11 +139,7 @@ func resDots(v, w []float32) (product, squares float32) { return dot(v, w), dot(
 
 // softmax is x = e^(x−max)/Σ, in place.
 func (k *vectors) softmax(x []float32) {
-	top := x[0]
-	for _, v := range x[1:] {
-		top = max(top, v)
-	}
-	sum := k.expSum(x, x, top)
+	sum := k.expSum(x, x, k.largest(x))
 	for i := range x {
 		x[i] /= sum
 	}
@@ -190,6 +188,18 @@ func above(x []float32, limit float32) int {
 		}
 	}
 	return len(x)
+}
+
+// largest is the largest of x, of which there is one at least: either zero where that is
+// zero. Values that are NaN are passed over but for the first.
+func largest(x []float32) float32 {
+	top := x[0]
+	for _, v := range x[1:] {
+		if v > top {
+			top = v
+		}
+	}
+	return top
 }
 
 // convolve is the sum of ShortConv before its SiLU, for rows rows of some channels; rows

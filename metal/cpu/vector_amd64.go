@@ -84,6 +84,11 @@ func kdaStep32AVX2(to *float32, from *float32, toStride int, fromStride int, o *
 //go:noescape
 func aboveAVX2(x []float32, limit float32) (index int)
 
+// largestAVX2 is the largest of x, of which there is one at least; values that are NaN are passed over but for the first.
+//
+//go:noescape
+func largestAVX2(x []float32) (top float32)
+
 // expSumAVX512 is y = e^(x−top), and the sum of y in the lanes of dot. x is as long as y.
 //
 //go:noescape
@@ -163,3 +168,8 @@ func kdaStep32AVX512(to *float32, from *float32, toStride int, fromStride int, o
 //
 //go:noescape
 func aboveAVX512(x []float32, limit float32) (index int)
+
+// largestAVX512 is the largest of x, of which there is one at least; values that are NaN are passed over but for the first.
+//
+//go:noescape
+func largestAVX512(x []float32) (top float32)

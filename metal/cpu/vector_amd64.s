@@ -2907,6 +2907,58 @@ aboveAVX2Return:
 	VZEROUPPER
 	RET
 
+// func largestAVX2(x []float32) (top float32)
+// Requires: AVX, SSE
+TEXT ·largestAVX2(SB), NOSPLIT, $0-28
+	MOVQ         x_len+8(FP), AX
+	MOVQ         x_base+0(FP), CX
+	VBROADCASTSS (CX), Y0
+	VMOVAPS      Y0, Y1
+	SUBQ         $0x10, AX
+	JL           largestAVX2Tail
+
+largestAVX2Loop:
+	VMOVUPS (CX), Y2
+	VMAXPS  Y1, Y2, Y1
+	VMOVUPS 32(CX), Y2
+	VMAXPS  Y1, Y2, Y1
+	ADDQ    $0x40, CX
+	SUBQ    $0x10, AX
+	JGE     largestAVX2Loop
+
+largestAVX2Tail:
+	ADDQ       $0x10, AX
+	JE         largestAVX2Done
+	LEAQ       masks<>+64(SB), DX
+	MOVQ       AX, BX
+	SHLQ       $0x02, BX
+	SUBQ       BX, DX
+	VMOVUPS    (DX), Y2
+	VMASKMOVPS (CX), Y2, Y3
+	VBLENDVPS  Y2, Y3, Y0, Y3
+	VMAXPS     Y1, Y3, Y1
+	CMPQ       AX, $0x08
+	JLE        largestAVX2Done
+	LEAQ       masks<>+96(SB), DX
+	SHLQ       $0x02, AX
+	SUBQ       AX, DX
+	VMOVUPS    (DX), Y2
+	VMASKMOVPS 32(CX), Y2, Y3
+	VBLENDVPS  Y2, Y3, Y0, Y3
+	VMAXPS     Y1, Y3, Y1
+
+largestAVX2Done:
+	VEXTRACTF128 $0x01, Y1, X0
+	VMAXPS       X0, X1, X1
+	VMAXPS       X0, X1, X1
+	VMOVHLPS     X1, X1, X0
+	VMAXPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VMAXSS       X0, X1, X1
+	MOVSS        X1, top+24(FP)
+	VZEROUPPER
+	RET
+
 // func expSumAVX512(y []float32, x []float32, top float32) (sum float32)
 // Requires: AVX, AVX512DQ, AVX512F, SSE
 TEXT ·expSumAVX512(SB), NOSPLIT, $0-60
@@ -4332,5 +4384,47 @@ aboveAVX512Found0:
 
 aboveAVX512Return:
 	MOVQ AX, index+32(FP)
+	VZEROUPPER
+	RET
+
+// func largestAVX512(x []float32) (top float32)
+// Requires: AVX, AVX512DQ, AVX512F, SSE
+TEXT ·largestAVX512(SB), NOSPLIT, $0-28
+	MOVQ         x_len+8(FP), AX
+	MOVQ         x_base+0(FP), CX
+	VBROADCASTSS (CX), Z0
+	VMOVAPS      Z0, Z0
+	SUBQ         $0x10, AX
+	JL           largestAVX512Tail
+
+largestAVX512Loop:
+	VMOVUPS (CX), Z1
+	VMAXPS  Z0, Z1, Z0
+	ADDQ    $0x40, CX
+	SUBQ    $0x10, AX
+	JGE     largestAVX512Loop
+
+largestAVX512Tail:
+	ADDQ      $0x10, AX
+	JE        largestAVX512Done
+	LEAQ      masks<>+64(SB), DX
+	SHLQ      $0x02, AX
+	SUBQ      AX, DX
+	VMOVUPS   (DX), Z1
+	VPMOVD2M  Z1, K1
+	VMOVUPS.Z (CX), K1, Z1
+	VMAXPS    Z0, Z1, K1, Z0
+
+largestAVX512Done:
+	VEXTRACTF32X8 $0x01, Z0, Y1
+	VMAXPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VMAXPS        X1, X0, X0
+	VMAXPS        X1, X0, X0
+	VMOVHLPS      X0, X0, X1
+	VMAXPS        X1, X0, X0
+	VMOVSHDUP     X0, X1
+	VMAXSS        X1, X0, X0
+	MOVSS         X0, top+24(FP)
 	VZEROUPPER
 	RET

@@ -17,6 +17,7 @@ var avx2Vectors = vectors{
 	resDots:     resDotsAVX2,
 	mix:         mixAVX2,
 	above:       aboveAVX2,
+	largest:     largestAVX2,
 	convolve16:  convolveAVX2,
 	kdaStep32:   kdaStep32AVX2,
 }
@@ -36,6 +37,7 @@ var avx512Vectors = vectors{
 	resDots:     resDotsAVX512,
 	mix:         mixAVX512,
 	above:       aboveAVX512,
+	largest:     largestAVX512,
 	convolve16:  convolveAVX512,
 	kdaStep32:   kdaStep32AVX512,
 }

@@ -146,6 +146,22 @@ func TestVectors(t *testing.T) {
 					}
 				}
 			},
+			"largest": func(t *testing.T, c *vectorCase, n int) {
+				x := c.vector(n + 1)
+				if got, want := k.largest(x), p.largest(x); got != want && !(got != got && want != want) {
+					t.Fatalf("%g, want %g", got, want)
+				}
+				if n > 0 { // above all others, in any place
+					for i := range x {
+						x[i] = -1 - c.r.Float32()
+					}
+					at := 1 + c.r.IntN(n)
+					x[at] = -.5
+					if got := k.largest(x); got != -.5 {
+						t.Fatalf("%g, want the %d-th of %d", got, at, n+1)
+					}
+				}
+			},
 			"convolve": func(t *testing.T, c *vectorCase, n int) {
 				rows, stride := c.r.IntN(6), n+c.r.IntN(3)
 				if n == 0 {

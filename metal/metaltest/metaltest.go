@@ -26,6 +26,7 @@ func TestDevice(t *testing.T, open func(threads int) metal.Device) {
 	}
 	t.Run("Cancelled", func(t *testing.T) { testCancelled(t, many) })
 	t.Run("RouteTies", func(t *testing.T) { testRouteTies(t, one) })
+	t.Run("NotFinite", func(t *testing.T) { testNotFinite(t, many) })
 }
 
 // An operation computes n rows from random inputs that depend on the seed and the
@@ -192,5 +193,37 @@ func testRouteTies(t *testing.T, d metal.Device) {
 	}
 	if math.Abs(float64(sum)-2) > 1e-6 || weights[2] >= weights[0] {
 		t.Errorf("weights %v: want a sum of 2, and the bias in the choice only", weights)
+	}
+}
+
+func testNotFinite(t *testing.T, d metal.Device) {
+	r := rand.New(rand.NewPCG(1, 2))
+	inf := math.Inf(1)
+	for _, n := range []int{1, 15, 1000, 100_000} {
+		x := d.NewBuffer(n)
+		for i := range x.F {
+			x.F[i] = float32(r.NormFloat64()) * 1e30 // squares are infinite
+		}
+		q := d.Begin(context.Background())
+		want := -1
+		for _, v := range []float64{1, inf, -inf, math.NaN()} { // each before the one before
+			if v != 1 {
+				if want = r.IntN(n); n > 1 && x.F[n-1]-x.F[n-1] == 0 {
+					x.F[n-1] = float32(inf)
+				}
+				x.F[want] = float32(v)
+			}
+			at := 7
+			q.NotFinite(&at, x)
+			if err := q.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			if at != want {
+				t.Fatalf("%d floats: %d, want %d", n, at, want)
+			}
+			if want >= 0 {
+				x.F[want] = 1
+			}
+		}
 	}
 }

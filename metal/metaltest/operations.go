@@ -11,6 +11,34 @@ import (
 
 var operations = []operation{
 	matMul(metal.F32), matMul(metal.BF16), matMul(metal.MX4),
+	{name: "MatMuls",
+		run: func(d metal.Device, c *testCase, lo, hi int) []float32 {
+			var products []metal.Product
+			var out []float32
+			for i, outs := range manyOuts {
+				w, _ := matrix(d, c, uint64(1+i), metal.BF16, outs, c.dim)
+				products = append(products, metal.Product{Y: c.buffer(d, make([]float32, (hi-lo)*outs)), W: w})
+			}
+			q := d.Begin(context.Background())
+			q.MatMuls(products, c.buffer(d, c.perRow(0, lo, hi, c.dim)), hi-lo)
+			must(q.Wait())
+			for r := range hi - lo {
+				for i, outs := range manyOuts {
+					out = append(out, products[i].Y.F[r*outs:(r+1)*outs]...)
+				}
+			}
+			return out
+		},
+		want: func(c *testCase) (out []float64) {
+			for r := range c.rows {
+				x := wide(c.perRow(0, r, r+1, c.dim))
+				for i, outs := range manyOuts {
+					_, w := matrix(nil, c, uint64(1+i), metal.BF16, outs, c.dim)
+					out = append(out, matvec(w, x)...)
+				}
+			}
+			return out
+		}},
 	{name: "RMSNorm",
 		run: func(d metal.Device, c *testCase, lo, hi int) []float32 {
 			return rows(d, c, lo, hi, c.dim, func(q metal.Queue, y, x metal.Buffer) {
@@ -384,42 +412,44 @@ func wantMLA(c *testCase) (out []float64) {
 	return out
 }
 
-const latentDim, interDim = 64, 96
+// manyOuts are the rows of MatMuls' matrices.
+var manyOuts = []int{37, 1, 64}
+
+const latentDim, interDim, experts = 64, 96, 4
 
 func runExperts(d metal.Device, c *testCase, lo, hi int) []float32 {
 	var jobs []metal.Expert
 	n := hi - lo
-	all := make([]int32, n)
+	all, every := make([]int32, n), make([]int32, 0, experts*n)
 	for i := range all {
 		all[i] = int32(i)
 	}
-	weights := c.perRow(8, lo, hi, 3)
-	for e := range uint64(3) {
-		w1, _ := matrix(d, c, 10+e, metal.MX4, interDim, latentDim)
-		w3, _ := matrix(d, c, 20+e, metal.MX4, interDim, latentDim)
-		w2, _ := matrix(d, c, 30+e, metal.MX4, latentDim, interDim)
-		jobs = append(jobs, metal.Expert{W1: w1, W3: w3, W2: w2, Rows: all, Out: c.buffer(d, make([]float32, n*latentDim))})
+	perRow, weights := c.perRow(8, lo, hi, experts), make([]float32, 0, experts*n)
+	outs := c.buffer(d, make([]float32, experts*n*latentDim))
+	for e := range experts {
+		w1, _ := matrix(d, c, 10+uint64(e), metal.MX4, interDim, latentDim)
+		w3, _ := matrix(d, c, 20+uint64(e), metal.MX4, interDim, latentDim)
+		w2, _ := matrix(d, c, 30+uint64(e), metal.MX4, latentDim, interDim)
+		jobs = append(jobs, metal.Expert{W1: w1, W3: w3, W2: w2, Rows: all, Out: outs.Slice(e*n*latentDim, (e+1)*n*latentDim)})
+		every = append(every, all...)
+		for i := range n {
+			weights = append(weights, perRow[i*experts+e])
+		}
 	}
 	y := c.buffer(d, c.perRow(9, lo, hi, latentDim)) // Zero clears it
 	q := d.Begin(context.Background())
 	q.Experts(c.buffer(d, c.perRow(0, lo, hi, latentDim)), jobs, 4, 25)
 	q.Zero(y)
-	for e, job := range jobs {
-		w := make([]float32, n)
-		for i := range w {
-			w[i] = weights[i*3+e]
-		}
-		q.AddRows(y, job.Out, all, w, latentDim)
-	}
+	q.AddRows(y, outs, every, weights, latentDim)
 	must(q.Wait())
 	return y.F
 }
 
 func wantExperts(c *testCase) (out []float64) {
 	for r := range c.rows {
-		z, weights := wide(c.perRow(0, r, r+1, latentDim)), c.perRow(8, r, r+1, 3)
+		z, weights := wide(c.perRow(0, r, r+1, latentDim)), c.perRow(8, r, r+1, experts)
 		y := make([]float64, latentDim)
-		for e := range uint64(3) {
+		for e := range uint64(experts) {
 			_, w1 := matrix(nil, c, 10+e, metal.MX4, interDim, latentDim)
 			_, w3 := matrix(nil, c, 20+e, metal.MX4, interDim, latentDim)
 			_, w2 := matrix(nil, c, 30+e, metal.MX4, latentDim, interDim)

@@ -65,6 +65,7 @@ func generateMath() (asm, stubs []byte, err error) {
 		g.convolve()
 		g.kdaStep()
 		g.above()
+		g.largest()
 	}
 	file, err := g.Result()
 	if err != nil {
@@ -851,6 +852,45 @@ func (g *mathGen) above() {
 	g.ADDQ(x, index)
 	g.Label(label + "Return")
 	g.Store(index, g.ReturnIndex(0))
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// largest has the largest value so far in each lane; a comparison with NaN keeps it.
+func (g *mathGen) largest() {
+	g.function("largest", "func(x []float32) (top float32)", "is the largest of x, of which there is one at least; values that are NaN are passed over but for the first.")
+	n := g.Load(g.Param("x").Len(), g.GP64())
+	x := g.bases("x []float32")
+	first := g.reg()
+	g.VBROADCASTSS(operand.Mem{Base: x[0].base}, first)
+	acc := g.reg()
+	g.VMOVAPS(first, acc)
+	g.strips("largest", n, x, nil, func(s *strip) {
+		v := s.load("x")
+		switch {
+		case s.mask == nil:
+			g.VMAXPS(acc, v, acc)
+		case g.isa.wide == 16:
+			g.VMAXPS(acc, v, s.mask, acc)
+		default:
+			g.VBLENDVPS(s.mask, v, first, v)
+			g.VMAXPS(acc, v, acc)
+		}
+	})
+	if g.isa.wide == 16 {
+		half := g.YMM()
+		g.VEXTRACTF32X8(operand.Imm(1), acc, half)
+		g.VMAXPS(half, acc.AsY(), acc.AsY())
+	}
+	a, b := g.XMM(), g.XMM()
+	g.VEXTRACTF128(operand.Imm(1), acc.AsY(), b)
+	g.VMAXPS(b, acc.AsX(), a)
+	g.VMAXPS(b, a, a)
+	g.VMOVHLPS(a, a, b)
+	g.VMAXPS(b, a, a)
+	g.VMOVSHDUP(a, b)
+	g.VMAXSS(b, a, a)
+	g.Store(a, g.ReturnIndex(0))
 	g.VZEROUPPER()
 	g.RET()
 }
