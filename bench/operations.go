@@ -23,6 +23,16 @@ type operation struct {
 
 func (o operation) String() string { return o.name + " " + o.shape }
 
+// What functions cost, in floating-point operations: two for each of their fused
+// multiply-adds, products and quotients, which share the units that do multiply-adds.
+const (
+	expFlops     = 26
+	sigmoidFlops = expFlops + 10
+	siluFlops    = expFlops + 18
+	tanhFlops    = expFlops + 18 // its polynomial near zero is always computed too
+	situFlops    = 2*tanhFlops + sigmoidFlops + 12
+)
+
 // K3's sizes, from docs/k3.md.
 const (
 	hidden   = 7168
@@ -57,11 +67,11 @@ var operations = []operation{
 	elementwise("RMSNorm", width, 4, 2, func(q metal.Queue, o operands, n int) {
 		q.RMSNorm(o.y, o.x, o.z.Slice(0, headDim), n*heads, headDim, 1e-5)
 	}),
-	elementwise("SiTU", dense, 0, 3, func(q metal.Queue, o operands, n int) { q.SiTU(o.y, o.x, o.z, 4, 25) }),
-	elementwise("SiTU", 2*inter, 0, 3, func(q metal.Queue, o operands, n int) { q.SiTU(o.y, o.x, o.z, 4, 25) }),
+	elementwise("SiTU", dense, situFlops, 3, func(q metal.Queue, o operands, n int) { q.SiTU(o.y, o.x, o.z, 4, 25) }),
+	elementwise("SiTU", 2*inter, situFlops, 3, func(q metal.Queue, o operands, n int) { q.SiTU(o.y, o.x, o.z, 4, 25) }),
 	{"MulSigmoid", fmt.Sprint(width), 0, allRows, 1, makeMulSigmoid},
-	elementwise("Sigmoid", heads, 0, 2, func(q metal.Queue, o operands, n int) { q.Sigmoid(o.y, o.x) }),
-	elementwise("KDAGate", width, 0, 2, func(q metal.Queue, o operands, n int) {
+	elementwise("Sigmoid", heads, sigmoidFlops, 2, func(q metal.Queue, o operands, n int) { q.Sigmoid(o.y, o.x) }),
+	elementwise("KDAGate", width, sigmoidFlops+4, 2, func(q metal.Queue, o operands, n int) {
 		q.KDAGate(o.y, o.x, o.z.Slice(0, heads), o.z.Slice(0, width), -5, n, heads, headDim)
 	}),
 	elementwise("Add", hidden, 1, 3, func(q metal.Queue, o operands, n int) { q.Add(o.y, o.z) }),
@@ -209,7 +219,9 @@ func makeExperts(k *kit, n, part int, real bool) work {
 func makeKDA(k *kit, n, part int, real bool) work {
 	heads := heads / part
 	state := 4 * heads * headDim * headDim
-	w := work{flops: 7 * float64(n*heads*headDim*headDim), bytes: float64(2*state + 4*n*heads*(6*headDim+1))}
+	// S is decayed twice, for its error and for the rank one that is added: three products
+	// and two fused multiply-adds for each element.
+	w := work{flops: 10 * float64(n*heads*headDim*headDim), bytes: float64(2*state + 4*n*heads*(6*headDim+1))}
 	if !real {
 		return w
 	}
@@ -279,7 +291,7 @@ func makeAttnRes(k *kit, n, _ int, real bool) work {
 }
 
 func makeRoute(k *kit, n, _ int, real bool) work {
-	w := work{bytes: float64(4 * n * (experts + 2*topK))}
+	w := work{flops: sigmoidFlops * float64(n*experts), bytes: float64(4 * n * (experts + 2*topK))}
 	if !real {
 		return w
 	}
@@ -313,7 +325,7 @@ func elementwise(name string, width, flops, buffers int, call func(q metal.Queue
 }
 
 func makeMulSigmoid(k *kit, n, _ int, real bool) work {
-	w := work{bytes: float64(4 * 3 * n * width)}
+	w := work{flops: (sigmoidFlops + 2) * float64(n*width), bytes: float64(4 * 3 * n * width)}
 	if !real {
 		return w
 	}
@@ -327,7 +339,7 @@ func makeMulSigmoid(k *kit, n, _ int, real bool) work {
 }
 
 func makeShortConv(k *kit, n, _ int, real bool) work {
-	w := work{flops: 8 * float64(n*width), bytes: float64(4 * width * (2*n + 3 + 3 + 4))}
+	w := work{flops: (8 + siluFlops) * float64(n*width), bytes: float64(4 * width * (2*n + 3 + 3 + 4))}
 	if !real {
 		return w
 	}

@@ -83,6 +83,7 @@ type queue struct {
 	scratch   scratch   // of the caller's thread
 	unzipped  []float32 // an operation's inputs in the order of matrix products
 	single    [1]metal.Product
+	rates     []float32 // of KDAGate, by head
 
 	// The operation being run: here, so that none is allocated.
 	simple    simple

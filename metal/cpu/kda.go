@@ -29,12 +29,14 @@ func (o *shortConv) part(i int, _ *scratch) {
 }
 
 func (q *queue) KDAGate(y, x, aLog, dtBias metal.Buffer, lower float32, n, heads, dim int) {
-	q.each(heads, n*heads*dim*16, simple{do: kdaGate, y: y.F, x: x.F, w: aLog.F, u: dtBias.F, a: lower, n: n, size: heads, dim: dim})
+	q.rates = grow(q.rates, heads)
+	q.d.kernels.expSum(q.rates[:heads], aLog.F[:heads], 0)
+	q.each(heads, n*heads*dim*16, simple{do: kdaGate, y: y.F, x: x.F, w: q.rates, u: dtBias.F, a: lower, n: n, size: heads, dim: dim})
 }
 
 // kdaGate is all rows of head h, as in KDA; size is the number of heads.
 func kdaGate(o *simple, h int, _ *scratch) {
-	rate, bias := exp(o.w[h]), o.row(o.u, h)
+	rate, bias := o.w[h], o.row(o.u, h)
 	for i := range o.n {
 		at := i*o.size + h
 		o.k.gates(o.row(o.y, at), o.row(o.x, at), bias, rate, o.a)

@@ -51,7 +51,7 @@ type mla struct {
 
 	folded  []float32 // [n][Heads][width]
 	means   []float32 // [Heads][n][KVRank]: sums so far; at last means, unzipped
-	states  []float32 // [n][Heads][2]: the greatest score so far, the sum of weights
+	states  []float32 // [n][Heads][4]: the greatest score so far, the sum of weights, working memory
 	blocks  []float32 // [blocks][n][Heads][blockFloats]: sums that wait to merge
 	base    int       // the first of those blocks
 	merging int       // their number
@@ -63,7 +63,7 @@ func (m *mla) part(i int, s *scratch) { m.phase(m, i, s) }
 func (m *mla) run(q *queue) {
 	m.folded = grow(m.folded, m.n*m.Heads*m.width)
 	m.means = grow(m.means, m.n*m.Heads*m.KVRank)
-	m.states = grow(m.states, m.n*m.Heads*2)
+	m.states = grow(m.states, m.n*m.Heads*4)
 	// Where there are enough, each thread has rows of its own.
 	m.span = m.n
 	if least := ownInputs / 2 * q.d.Threads(); m.n >= least {
@@ -179,23 +179,25 @@ func (m *mla) mean(i, h int) []float32 { return m.means[(h*m.n+i)*m.KVRank:][:m.
 // merge adds block b to what came before it.
 func (m *mla) merge(i, h, b int, sum []float32) {
 	part, blockTop, weight := sum[:m.KVRank], sum[m.KVRank], sum[m.KVRank+1]
-	mean, state := m.mean(i, h), m.states[(i*m.Heads+h)*2:][:2]
+	mean, state := m.mean(i, h), m.states[(i*m.Heads+h)*4:][:4]
 	if b == 0 {
 		copy(mean, part)
 		state[0], state[1] = blockTop, weight
 		return
 	}
 	top := max(state[0], blockTop)
-	old, add := exp(state[0]-top), exp(blockTop-top)
+	factors := state[2:]
+	factors[0], factors[1] = state[0], blockTop
+	m.k.expSum(factors, factors, top)
+	old, add := factors[0], factors[1]
 	state[0], state[1] = top, float32(state[1]*old)+float32(weight*add)
-	for j := range mean {
-		mean[j] = float32(mean[j]*old) + float32(part[j]*add)
-	}
+	m.k.scales(mean, mean, old)
+	m.k.addScaleds(mean, part, add)
 }
 
 // finish divides by the weights' sum, and unzips the mean for kv_b.
 func (m *mla) finish(i, h int, s *scratch) {
-	mean, total := m.mean(i, h), m.states[(i*m.Heads+h)*2+1]
+	mean, total := m.mean(i, h), m.states[(i*m.Heads+h)*4+1]
 	whole := s.floats(m.KVRank)[:m.KVRank]
 	defer s.release(whole)
 	for j := range whole {
