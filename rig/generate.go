@@ -191,7 +191,7 @@ func (r *Rig) prefill(ctx context.Context, ids []int, fresh bool, run *run, prog
 		run.prefilled, run.prefillTime = s.Len()-run.reused, time.Since(begin)
 	}()
 	progress(Progress{PrefillDone: run.reused, PrefillTotal: len(ids)})
-	err := s.Extend(ctx, rest, engine.ExtendOptions{Chunk: prefillChunk, Hook: &run.hook, Progress: func(done, _ int) {
+	err := s.Extend(ctx, rest, engine.ExtendOptions{Hook: &run.hook, Progress: func(done, _ int) {
 		progress(Progress{PrefillDone: run.reused + done, PrefillTotal: len(ids)})
 	}})
 	if err != nil {
@@ -202,10 +202,6 @@ func (r *Rig) prefill(ctx context.Context, ids []int, fresh bool, run *run, prog
 	r.mu.Unlock()
 	return s, nil
 }
-
-// prefillChunk is how many rows of a prompt are computed at once: enough that the
-// weights are widened for many rows, few enough that progress moves.
-const prefillChunk = 128
 
 // finish keeps the state and the tokens of g.
 func (r *Rig) finish(g *Generation, s *engine.Sequence, begin time.Time) *Generation {

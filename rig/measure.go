@@ -26,7 +26,7 @@ func (m *Measured) Prefill(ctx context.Context, ids []int) (time.Duration, error
 	}
 	defer done()
 	begin := time.Now()
-	err = m.s.Extend(ctx, ids, engine.ExtendOptions{Chunk: prefillChunk})
+	err = m.s.Extend(ctx, ids, engine.ExtendOptions{})
 	return time.Since(begin), err
 }
 
