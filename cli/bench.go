@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -58,7 +57,8 @@ func (f measuredFlags) options(p *process, flag string, lengths []int, least int
 // one a CPU.
 func threadCounts(asked []int) ([]int, error) {
 	if len(asked) == 0 {
-		return slices.Compact([]int{1, runtime.GOMAXPROCS(0)}), nil
+		n, _ := cpu.Processors()
+		return slices.Compact([]int{1, n}), nil
 	}
 	for _, n := range asked {
 		if n < 1 || n > 1024 {
