@@ -152,7 +152,7 @@ func (c benchKernelsCmd) Run(p *process) error {
 	names := bench.Operations()
 	for _, asked := range c.Op {
 		if !slices.ContainsFunc(names, func(name string) bool { return bench.Matches(name, asked) }) {
-			return usagef("--op %s: expected a part of one of: %s", asked, strings.Join(names, "; "))
+			return usagef("--op %s: expected a part of one of these:\n  %s", asked, strings.Join(names, "\n  "))
 		}
 	}
 	var levels []string
