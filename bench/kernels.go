@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +15,7 @@ import (
 type KernelOptions struct {
 	Ops     []string // parts of operations' names as Operations gives them, in any case
 	Levels  []string // of cpu.Levels
-	Threads []int    // empty means 1 and runtime.GOMAXPROCS
+	Threads []int    // empty means 1 and cpu.Processors
 	Rows    []int    // empty means 1, 4, 16, 64 and 512
 	Runs    int      // measurements of each; 0 means 5
 	Memory  int64    // bytes that the operands may take together; 0 means 1 GiB
@@ -84,7 +83,8 @@ func (o *KernelOptions) defaults() {
 		o.Levels = cpu.Levels()
 	}
 	if len(o.Threads) == 0 {
-		o.Threads = slices.Compact([]int{1, runtime.GOMAXPROCS(0)})
+		n, _ := cpu.Processors()
+		o.Threads = slices.Compact([]int{1, n})
 	}
 	if len(o.Rows) == 0 {
 		o.Rows = []int{1, 4, 16, 64, 512}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -58,7 +57,8 @@ func (f measuredFlags) options(p *process, flag string, lengths []int, least int
 // one a CPU.
 func threadCounts(asked []int) ([]int, error) {
 	if len(asked) == 0 {
-		return slices.Compact([]int{1, runtime.GOMAXPROCS(0)}), nil
+		n, _ := cpu.Processors()
+		return slices.Compact([]int{1, n}), nil
 	}
 	for _, n := range asked {
 		if n < 1 || n > 1024 {
@@ -152,7 +152,7 @@ func (c benchKernelsCmd) Run(p *process) error {
 	names := bench.Operations()
 	for _, asked := range c.Op {
 		if !slices.ContainsFunc(names, func(name string) bool { return bench.Matches(name, asked) }) {
-			return usagef("--op %s: expected a part of one of: %s", asked, strings.Join(names, "; "))
+			return usagef("--op %s: expected a part of one of these:\n  %s", asked, strings.Join(names, "\n  "))
 		}
 	}
 	var levels []string

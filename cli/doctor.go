@@ -88,12 +88,14 @@ func doctorEnvironment(p *process) (doctor.Environment, error) {
 		return doctor.Environment{}, err
 	}
 	home, _ := os.UserHomeDir() // without one, the checks that want it say so
+	dir, _ := os.Getwd()
 	v := readVersion()
 	e := doctor.Environment{
 		System:  kernelspec.System{OS: runtime.GOOS, Home: home, Getenv: p.env},
 		Binary:  binary,
 		Version: v.Version,
 		Device:  strings.Join(v.Devices, "; "),
+		Dir:     dir,
 		Model:   p.env("DELTAFIN_MODEL"),
 		Inspect: func(model string) (string, int64, error) {
 			options, err := modelFlags{Model: model}.options(p)

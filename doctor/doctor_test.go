@@ -198,7 +198,7 @@ func TestFolder(t *testing.T) {
 // A Python that is asked twice would cost seconds; one that fails is a finding.
 func TestPythons(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"env/bin/python3", "path/python3"} {
+	for _, name := range []string{"env/bin/python3", "path/python3", "here/.venv/bin/python"} {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -213,6 +213,7 @@ func TestPythons(t *testing.T) {
 	}
 	asked := make(chan string, 10)
 	e := Environment{
+		Dir:    filepath.Join(dir, "here"),
 		System: kernelspec.System{OS: "linux", Home: dir, Getenv: func(n string) string { return map[string]string{"VIRTUAL_ENV": env}[n] }},
 		LookPath: func(program string) (string, error) {
 			switch program {
@@ -235,8 +236,11 @@ func TestPythons(t *testing.T) {
 		},
 	}
 	pythons := e.pythons(t.Context())
-	if len(pythons) != 2 || len(asked) != 2 || !pythons[0].Active || pythons[1].Failed == nil {
+	if len(pythons) != 3 || len(asked) != 3 || !pythons[0].Active || pythons[2].Failed == nil {
 		t.Fatalf("%d asked, %+v", len(asked), pythons)
+	}
+	if p := pythons[1]; p.Path != filepath.Join(dir, "here", ".venv", "bin", "python") || p.Active {
+		t.Errorf("where the program was started: %+v", p)
 	}
 	if main := jupyterOf(pythons); main == nil || main.Prefix != env {
 		t.Errorf("the Jupyter is %+v", main)
@@ -245,7 +249,7 @@ func TestPythons(t *testing.T) {
 		t.Errorf("places %v, %d searched", places, searched)
 	}
 	findings := e.jupyter(t.Context(), pythons)
-	if len(findings) != 3 || findings[0].Level != OK || findings[1].Level != OK || findings[2].Level != Problem {
+	if len(findings) != 4 || findings[0].Level != OK || findings[1].Level != OK || findings[2].Level != Problem || findings[3].Level != Problem {
 		t.Errorf("findings %v", findings)
 	}
 }

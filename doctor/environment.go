@@ -14,6 +14,7 @@ type Environment struct {
 	Binary  string // this program's file, as it was when the process began
 	Version string // as "deltafin version" says it
 	Device  string // what computes, and with which code
+	Dir     string // where the program was started; "" is not looked at
 
 	State, Cache       string // folders; "" where none is known
 	StateErr, CacheErr error  // why

@@ -55,8 +55,8 @@ sys.stdout.write(json.dumps(a))
 const pythonTime = 60 * time.Second
 
 // pythons asks every Python that a user may mean: of the jupyter on the PATH, first
-// since it is the one that will look for kernels, of the active environment, and of
-// the PATH.
+// since it is the one that will look for kernels, of the active environment, of .venv
+// where the program was started, and of the PATH.
 func (e Environment) pythons(ctx context.Context) []python {
 	var found []python
 	add := func(path string, active bool) {
@@ -79,10 +79,14 @@ func (e Environment) pythons(ctx context.Context) []python {
 			add(interpreter, slices.Contains(env, filepath.Dir(filepath.Dir(interpreter))))
 		}
 	}
-	for _, prefix := range env {
+	prefixes := env
+	if e.Dir != "" {
+		prefixes = append(slices.Clip(env), filepath.Join(e.Dir, ".venv"))
+	}
+	for i, prefix := range prefixes {
 		for _, name := range []string{"bin/python3", "bin/python", "python.exe", "Scripts/python.exe"} {
 			before := len(found)
-			if add(filepath.Join(prefix, filepath.FromSlash(name)), true); len(found) > before {
+			if add(filepath.Join(prefix, filepath.FromSlash(name)), i < len(env)); len(found) > before {
 				break
 			}
 		}

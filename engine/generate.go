@@ -75,6 +75,7 @@ func Generate(ctx context.Context, s *Sequence, tok *tokenizer.Tokenizer, o Gene
 	g := Generated{Finish: FinishLength}
 	text := StopFilter{Stop: o.Stop}
 	decoder := tok.NewDecoder()
+	sampler := Sampler{Sampling: o.Sampling}
 	for len(g.IDs) < o.MaxTokens {
 		if len(g.IDs) > 0 {
 			err := s.Extend(ctx, g.IDs[len(g.IDs)-1:], ExtendOptions{Hook: o.Hook})
@@ -87,7 +88,7 @@ func Generate(ctx context.Context, s *Sequence, tok *tokenizer.Tokenizer, o Gene
 				return g, err
 			}
 		}
-		id := o.Sampling.Choose(s.Logits(), s.Len())
+		id := sampler.Choose(s.Logits(), s.Len())
 		if slices.Contains(o.StopIDs, id) {
 			g.Finish = FinishStop
 			break

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -19,10 +20,11 @@ func TestChoose(t *testing.T) {
 		logits[i] = float32(r.NormFloat64() * 3)
 	}
 	best := slices.Index(logits, slices.Max(logits))
-	if got := (engine.Sampling{}).Choose(logits, 5); got != best {
+	var greedy engine.Sampler
+	if got := greedy.Choose(logits, 5); got != best {
 		t.Errorf("greedy chose %d, want %d", got, best)
 	}
-	if got := (engine.Sampling{}).Choose([]float32{1, 3, 3, 2}, 0); got != 1 {
+	if got := greedy.Choose([]float32{1, 3, 3, 2}, 0); got != 1 {
 		t.Errorf("a tie went to %d, want the lower id", got)
 	}
 
@@ -50,8 +52,9 @@ func TestChoose(t *testing.T) {
 		}
 		const draws = 3000
 		count := map[int]int{}
+		sampler := engine.Sampler{Sampling: s}
 		for i := range draws {
-			count[s.Choose(logits, i)]++
+			count[sampler.Choose(logits, i)]++
 		}
 		for _, k := range kept[:min(4, len(kept))] {
 			if dev := math.Abs(float64(count[k.ID])/draws - k.Prob); dev > 5*math.Sqrt(k.Prob/draws) {
@@ -70,6 +73,143 @@ func TestChoose(t *testing.T) {
 		if got := len(engine.Sampling{Temperature: 1, TopP: p}.Distribution(probs)); got != want {
 			t.Errorf("top-p %g kept %d, want %d", p, got, want)
 		}
+	}
+}
+
+// definition is Distribution written down plainly: all of the vocabulary sorted, with
+// the weights that exp gives.
+func definition(s engine.Sampling, logits []float32) []engine.TokenProb {
+	t := s.Temperature
+	if t == 0 {
+		t = 1
+	}
+	best := 0
+	for i, l := range logits {
+		if l > logits[best] {
+			best = i
+		}
+	}
+	kept := make([]engine.TokenProb, len(logits))
+	var sum float64
+	for i, l := range logits {
+		kept[i] = engine.TokenProb{ID: i, Prob: exp((float64(l) - float64(logits[best])) / t)}
+		sum += kept[i].Prob
+	}
+	slices.SortFunc(kept, func(a, b engine.TokenProb) int {
+		return cmp.Or(cmp.Compare(b.Prob, a.Prob), cmp.Compare(a.ID, b.ID))
+	})
+	if s.TopK > 0 && s.TopK < len(kept) {
+		kept = kept[:s.TopK]
+		sum = 0
+		for _, k := range kept {
+			sum += k.Prob
+		}
+	}
+	if s.TopP > 0 && s.TopP < 1 {
+		var mass float64
+		for i, k := range kept {
+			if mass += k.Prob; mass >= s.TopP*sum {
+				kept, sum = kept[:i+1], mass
+				break
+			}
+		}
+	}
+	for i := range kept {
+		kept[i].Prob /= sum
+	}
+	return kept
+}
+
+// exp is e^x for x ≤ 0, and 0 for what is too small and for NaN.
+func exp(x float64) float64 {
+	if !(x > -700) {
+		return 0
+	}
+	n := math.Round(x * math.Log2E)
+	r := x - float64(n*0x1.62e42fefa38p-1)
+	r -= float64(n * 0x1.ef35793c7673p-45)
+	p := 1.0
+	for i := 14.0; i > 0; i-- {
+		p = 1 + float64(float64(p*r)/i)
+	}
+	return math.Ldexp(p, int(n))
+}
+
+// A choice and a distribution are the definition's, bit for bit: whatever the logits,
+// and however far a sampler sorted them.
+func TestChooseIsTheDefinition(t *testing.T) {
+	inf := float32(math.Inf(1))
+	r := rand.New(rand.NewPCG(2, 3))
+	rows := map[string]func(i int) float32{
+		"peaked":       func(int) float32 { return float32(r.NormFloat64() * 4) },
+		"flat":         func(int) float32 { return float32(r.NormFloat64() * 1e-3) },
+		"equal":        func(int) float32 { return -1.5 },
+		"few values":   func(int) float32 { return float32(r.IntN(5)) },
+		"rising":       func(i int) float32 { return float32(i) * 1e-4 },
+		"falling":      func(i int) float32 { return float32(-i) * 1e-4 },
+		"far apart":    func(int) float32 { return float32(r.NormFloat64() * 1e4) },
+		"a few at all": func(i int) float32 { return []float32{-inf, float32(r.NormFloat64())}[min(i%97, 1)^1] },
+		"all cut off":  func(int) float32 { return -inf },
+		"infinite":     func(i int) float32 { return []float32{inf, 3, -inf}[i%3] },
+		"no numbers":   func(i int) float32 { return []float32{float32(math.NaN()), 3, -2}[i%3] },
+	}
+	for name, value := range rows {
+		sizes := []int{1, 2, 33, 300, 2000}
+		if name == "peaked" {
+			sizes = append(sizes, 163840) // K3's
+		}
+		for _, n := range sizes {
+			logits := make([]float32, n)
+			for i := range logits {
+				logits[i] = value(i)
+			}
+			for _, s := range []engine.Sampling{
+				{}, {Temperature: 1}, {Temperature: .02}, {Temperature: 1e6},
+				{Temperature: 1, TopK: 1}, {Temperature: .8, TopK: 50}, {Temperature: 1, TopK: n}, {Temperature: 1, TopK: n + 1},
+				{Temperature: 1, TopP: 5e-324}, {Temperature: 1.1, TopP: .95}, {Temperature: 1, TopP: 1 - 1e-16}, {Temperature: 1, TopP: 1},
+				{Temperature: 2, TopK: 400, TopP: .5}, {Temperature: 1e6, TopK: n / 2, TopP: .999},
+			} {
+				want := definition(s, logits)
+				if got := s.Distribution(logits); !slices.EqualFunc(got, want, sameBits) {
+					t.Errorf("%s, %d logits, %+v: another distribution", name, n, s)
+				}
+				sampler := engine.Sampler{Sampling: s}
+				for position := range 4 {
+					sampler.Seed = uint64(position / 2)
+					chosen := want[0].ID
+					if s.Temperature > 0 {
+						u := rand.New(rand.NewPCG(sampler.Seed, uint64(position))).Float64()
+						if i := slices.IndexFunc(want, func(t engine.TokenProb) bool { u -= t.Prob; return u < 0 }); i >= 0 {
+							chosen = want[i].ID
+						}
+					}
+					if got := sampler.Choose(logits, position); got != chosen {
+						t.Errorf("%s, %d logits, %+v, position %d: chose %d, want %d", name, n, sampler.Sampling, position, got, chosen)
+					}
+				}
+			}
+		}
+	}
+}
+
+func sameBits(a, b engine.TokenProb) bool {
+	return a.ID == b.ID && math.Float64bits(a.Prob) == math.Float64bits(b.Prob)
+}
+
+// A choice from a vocabulary of K3's size.
+func BenchmarkChoose(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 1))
+	logits := make([]float32, 163840)
+	for i := range logits {
+		logits[i] = float32(r.NormFloat64() * 3)
+	}
+	for name, s := range map[string]engine.Sampling{"all": {Temperature: 1}, "top-p": {Temperature: 1, TopP: .95}, "top-k": {Temperature: 1, TopK: 50}} {
+		sampler := engine.Sampler{Sampling: s}
+		b.Run(name, func(b *testing.B) {
+			for i := range b.N {
+				sampler.Choose(logits, i)
+			}
+		})
 	}
 }
 

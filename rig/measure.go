@@ -41,8 +41,9 @@ func (m *Measured) Decode(ctx context.Context, n int, start func()) (time.Durati
 	}
 	defer done()
 	s, id := m.s.Fork(), m.r.model.BOSTokenID
+	var greedy engine.Sampler
 	if logits := s.Logits(); logits != nil {
-		id = engine.Sampling{}.Choose(logits, s.Len())
+		id = greedy.Choose(logits, s.Len())
 	}
 	var begin time.Time
 	for i := range n + 1 {
@@ -55,7 +56,7 @@ func (m *Measured) Decode(ctx context.Context, n int, start func()) (time.Durati
 		if err := s.Extend(ctx, []int{id}, engine.ExtendOptions{}); err != nil {
 			return 0, err
 		}
-		id = engine.Sampling{}.Choose(s.Logits(), s.Len())
+		id = greedy.Choose(s.Logits(), s.Len())
 	}
 	return time.Since(begin), nil
 }

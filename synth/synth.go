@@ -154,39 +154,54 @@ func Write(ctx context.Context, dir string, c engine.Config, o Options) (err err
 	}, map[string]string{"format": "pt"})
 }
 
-// prepare makes dir unless it is there and empty, and says whether it made it.
-func prepare(dir string) (made bool, err error) {
+// prepare makes dir unless it is there and empty, with the directories above it, and
+// gives those that it made, the innermost first.
+func prepare(dir string) (made []string, err error) {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return true, os.MkdirAll(dir, 0o755)
+		for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+			if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+				break
+			}
+			made = append(made, at)
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, errors.Join(err, remove(made))
+		}
+		return made, nil
 	case err != nil:
 		if info, statErr := os.Stat(dir); statErr == nil && !info.IsDir() {
-			return false, &DirError{dir, "a file"}
+			return nil, &DirError{dir, "a file"}
 		}
-		return false, err
+		return nil, err
 	case len(entries) > 0:
-		return false, &DirError{dir, fmt.Sprintf("%d entries, such as %s", len(entries), entries[0].Name())}
+		return nil, &DirError{dir, fmt.Sprintf("%d entries, such as %s", len(entries), entries[0].Name())}
 	}
-	return false, nil
+	return nil, nil
 }
 
-// cleanUp removes what Write wrote, and dir when that made it.
-func cleanUp(dir string, made bool, shards int) error {
+// remove removes files and empty directories, those that are there.
+func remove(paths []string) error {
+	var errs []error
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// cleanUp removes what Write wrote, and the directories that it made.
+func cleanUp(dir string, made []string, shards int) error {
 	names := []string{"config.json", "tiktoken.model", "tokenizer_config.json", checkpoint.IndexFile}
 	for i := range shards {
 		names = append(names, checkpoint.ShardFile(i, shards))
 	}
-	var errs []error
-	for _, name := range names {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
+	for i, name := range names {
+		names[i] = filepath.Join(dir, name)
 	}
-	if made {
-		errs = append(errs, os.Remove(dir))
-	}
-	return errors.Join(errs...)
+	return remove(append(names, made...))
 }
 
 // configJSON is config.json of c.

@@ -201,8 +201,8 @@ func sparse(t *testing.T, name string, tensors []tensor) {
 
 // Nothing is left of a model that can't be finished.
 func TestCleansUp(t *testing.T) {
-	there := t.TempDir()
-	for _, dir := range []string{there, filepath.Join(t.TempDir(), "new")} {
+	there, above := t.TempDir(), t.TempDir()
+	for _, dir := range []string{there, filepath.Join(above, "new"), filepath.Join(above, "some", "deep", "new")} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		err := Write(ctx, dir, tiny(), Options{Progress: func(done, total int64) {
@@ -216,6 +216,9 @@ func TestCleansUp(t *testing.T) {
 		entries, err := os.ReadDir(dir)
 		if len(entries) > 0 || (dir == there) != (err == nil) {
 			t.Errorf("left %v, %v", entries, err)
+		}
+		if entries, err := os.ReadDir(above); len(entries) > 0 || err != nil {
+			t.Errorf("left %v above, %v", entries, err)
 		}
 	}
 }

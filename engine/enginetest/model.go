@@ -50,6 +50,18 @@ func Wide() engine.Config {
 // is nobody's.
 func Tensors(c engine.Config, seed uint64) []checkpoint.Tensor {
 	b := &builder{r: rand.New(rand.NewPCG(seed, 0))}
+	b.model(c)
+	tensors := make([]checkpoint.Tensor, len(b.planned))
+	for i, t := range b.planned {
+		tensors[i] = checkpoint.Tensor{Name: t.name, DType: t.dtype, Shape: t.shape, Data: make([]byte, t.size)}
+		t.fill(tensors[i].Data)
+	}
+	b.r.Shuffle(len(tensors), func(i, j int) { tensors[i], tensors[j] = tensors[j], tensors[i] })
+	return tensors
+}
+
+// model plans all of c's tensors.
+func (b *builder) model(c engine.Config) {
 	h := c.HiddenSize
 	b.matrix("model.embed_tokens.weight", 1, c.VocabSize, h)
 	b.matrix("lm_head.weight", 1/math.Sqrt(float64(h)), c.VocabSize, h)
@@ -75,17 +87,25 @@ func Tensors(c engine.Config, seed uint64) []checkpoint.Tensor {
 			b.mlp(at+"mlp.", h, c.IntermediateSize)
 		}
 	}
-	b.r.Shuffle(len(b.tensors), func(i, j int) { b.tensors[i], b.tensors[j] = b.tensors[j], b.tensors[i] })
-	return b.tensors
 }
 
+// A builder plans tensors, to be filled in order.
 type builder struct {
 	r       *rand.Rand
-	tensors []checkpoint.Tensor
+	repeat  int // matrices of more values than this repeat themselves; 0 means none
+	planned []plannedTensor
 }
 
-func (b *builder) add(name string, dtype checkpoint.DType, data []byte, shape ...int) {
-	b.tensors = append(b.tensors, checkpoint.Tensor{Name: "language_model." + name, DType: dtype, Shape: shape, Data: data})
+type plannedTensor struct {
+	name  string
+	dtype checkpoint.DType
+	shape []int
+	size  int // bytes
+	fill  func(data []byte)
+}
+
+func (b *builder) add(name string, dtype checkpoint.DType, size int, fill func(data []byte), shape ...int) {
+	b.planned = append(b.planned, plannedTensor{"language_model." + name, dtype, shape, size, fill})
 }
 
 func bf16(v float64) uint16 { return uint16(math.Float32bits(float32(v)) >> 16) }
@@ -96,11 +116,25 @@ func (b *builder) matrix(name string, scale float64, shape ...int) {
 	for _, s := range shape {
 		n *= s
 	}
-	data := make([]byte, 0, 2*n)
-	for range n {
-		data = binary.LittleEndian.AppendUint16(data, bf16(b.r.NormFloat64()*scale))
+	b.add(name, "BF16", 2*n, func(data []byte) {
+		b.repeated(data, func(data []byte) {
+			for i := 0; i < len(data); i += 2 {
+				binary.LittleEndian.PutUint16(data[i:], bf16(b.r.NormFloat64()*scale))
+			}
+		})
+	}, shape...)
+}
+
+// repeated fills the beginning of a long data and repeats it.
+func (b *builder) repeated(data []byte, fill func(data []byte)) {
+	if b.repeat == 0 || len(data) <= b.repeat {
+		fill(data)
+		return
 	}
-	b.add(name, "BF16", data, shape...)
+	fill(data[:b.repeat])
+	for n := b.repeat; n < len(data); n *= 2 {
+		copy(data[n:], data[:n])
+	}
 }
 
 // linear is a matrix whose outputs have about the deviation of its inputs.
@@ -109,33 +143,36 @@ func (b *builder) linear(name string, rows, cols int) {
 }
 
 func (b *builder) norm(name string, n int) {
-	data := make([]byte, 0, 2*n)
-	for range n {
-		data = binary.LittleEndian.AppendUint16(data, bf16(1+.2*b.r.NormFloat64()))
-	}
-	b.add(name, "BF16", data, n)
+	b.add(name, "BF16", 2*n, func(data []byte) {
+		for i := range n {
+			binary.LittleEndian.PutUint16(data[2*i:], bf16(1+.2*b.r.NormFloat64()))
+		}
+	}, n)
 }
 
 func (b *builder) float32s(name string, mean, scale float64, n int) {
-	data := make([]byte, 0, 4*n)
-	for range n {
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(mean+scale*b.r.NormFloat64())))
-	}
-	b.add(name, "F32", data, n)
+	b.add(name, "F32", 4*n, func(data []byte) {
+		for i := range n {
+			binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(float32(mean+scale*b.r.NormFloat64())))
+		}
+	}, n)
 }
 
 // mx4 is a random MXFP4 matrix: all codes, scales around 1/√cols.
 func (b *builder) mx4(name string, rows, cols int) {
-	codes, scales := make([]byte, rows*cols/2), make([]byte, rows*cols/32)
-	for i := range codes {
-		codes[i] = byte(b.r.Uint32())
-	}
+	b.add(name+".weight_packed", "U8", rows*cols/2, func(data []byte) {
+		b.repeated(data, func(data []byte) {
+			for i := range data {
+				data[i] = byte(b.r.Uint32())
+			}
+		})
+	}, rows, cols/2)
 	middle := 125 - int(math.Log2(float64(cols))/2)
-	for i := range scales {
-		scales[i] = byte(middle + b.r.IntN(3))
-	}
-	b.add(name+".weight_packed", "U8", codes, rows, cols/2)
-	b.add(name+".weight_scale", "U8", scales, rows, cols/32)
+	b.add(name+".weight_scale", "U8", rows*cols/32, func(data []byte) {
+		for i := range data {
+			data[i] = byte(middle + b.r.IntN(3))
+		}
+	}, rows, cols/32)
 }
 
 func (b *builder) kda(at string, c *engine.Config) {

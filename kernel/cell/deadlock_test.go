@@ -4,7 +4,10 @@ package cell
 
 import (
 	"context"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"deltafin/kernel"
@@ -94,4 +97,32 @@ func TestNoDeadlockBesideOthers(t *testing.T) {
 	if e := <-done; e != nil || !strings.Contains(r.text(), "result:5") {
 		t.Errorf("%v %q", e, r.text())
 	}
+}
+
+// TestQuiet: a goroutine that runs, or that could, can still wake others, and one that
+// waits can't.
+func TestQuiet(t *testing.T) {
+	var stop atomic.Bool
+	var running sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) + 1 { // one of them may be runnable only
+		begun := make(chan struct{})
+		running.Go(func() {
+			close(begun)
+			for !stop.Load() {
+			}
+		})
+		<-begun
+		if quiet() {
+			t.Error("quiet while a goroutine runs")
+		}
+	}
+	stop.Store(true)
+	running.Wait()
+	woken := make(chan struct{})
+	running.Go(func() { <-woken })
+	for !quiet() { // others of the test end what they do
+		runtime.Gosched()
+	}
+	close(woken)
+	running.Wait()
 }

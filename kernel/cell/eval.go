@@ -104,7 +104,7 @@ func newShell(c *child, main *shell) (*shell, error) {
 			"FindProcess": reflect.ValueOf(os.FindProcess),
 		},
 		"flag/flag": c.flagSymbols(),
-		"log/log":   logSymbols(),
+		"log/log":   c.logSymbols(),
 		"os/exec/exec": {
 			"Command":        reflect.ValueOf(c.command),
 			"CommandContext": reflect.ValueOf(c.commandContext),
@@ -118,6 +118,9 @@ func newShell(c *child, main *shell) (*shell, error) {
 			"Guard":         reflect.ValueOf(c.guard),
 			"Show":          reflect.ValueOf(c.show),
 			"ParseFlags":    reflect.ValueOf(c.parseFlags),
+			"LogFatal":      reflect.ValueOf(c.logFatal),
+			"LogFatalf":     reflect.ValueOf(c.logFatalf),
+			"LogFatalln":    reflect.ValueOf(c.logFatalln),
 			"Started":       reflect.ValueOf(started),
 			"Lock":          reflect.ValueOf(c.lock),
 			"LockRW":        reflect.ValueOf(c.lockRW),
@@ -163,7 +166,7 @@ func newShell(c *child, main *shell) (*shell, error) {
 		}
 		lib.describeEmbed()
 		lab, reached := reflectPackage(lib, c.bindings.Package, exports)
-		known := []map[string]map[string]reflect.Value{{"log/log": logSymbols()}, stdlib.Symbols, unsafe.Symbols, more, embedSymbols(), reached, {path.Join(c.bindings.Package, c.bindings.Package): exports}}
+		known := []map[string]map[string]reflect.Value{{"log/log": c.logSymbols()}, stdlib.Symbols, unsafe.Symbols, more, embedSymbols(), reached, {path.Join(c.bindings.Package, c.bindings.Package): exports}}
 		symbol := func(p, name string) (reflect.Value, bool) {
 			for _, symbols := range known {
 				for _, key := range []string{path.Join(p, packageName(p)), path.Join(p, path.Base(p))} {
@@ -204,10 +207,18 @@ func (c *child) sleep(d time.Duration) {
 
 // exit is os.Exit: it ends the cell, not the session.
 func (c *child) exit(code int) {
-	var e *kernel.CellError
+	by := ""
 	if code != 0 {
-		v := "os.Exit(" + strconv.Itoa(code) + ")"
-		e = &kernel.CellError{Name: "exit", Value: v, Traceback: []string{v + " ended the cell; the session goes on, with its variables"}}
+		by = "os.Exit(" + strconv.Itoa(code) + ")"
+	}
+	c.end(by)
+}
+
+// end ends the cell: with an error that names the call that did, or with none for "".
+func (c *child) end(by string) {
+	var e *kernel.CellError
+	if by != "" {
+		e = &kernel.CellError{Name: "exit", Value: by, Traceback: []string{by + " ended the cell; the session goes on, with its variables"}}
 	}
 	o := c.current()
 	o.finish(e)

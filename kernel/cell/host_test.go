@@ -421,6 +421,16 @@ func TestExit(t *testing.T) {
 		t.Fatalf("%v, %q", e, r.text())
 	}
 	expect(t, h, "x", "result:5")
+	for call, prints := range map[string]string{
+		"log.Fatal(1, 2)": "1 2\n", "log.Fatalf(\"%d!\", 5)": "5!\n", "log.Fatalln(3)": "3\n", "log.Default().Fatalln(4, 5)": "4 5\n",
+		"func() { defer func() { fmt.Print(recover()) }(); logger.Fatalf(\"no %s\", \"way\") }()": "at: no way\n",
+		"struct{ *log.Logger }{logger}.Fatal([]any{6, 7}...)":                                     "at: 6 7\n",
+	} {
+		r, e := run(h, "import \"log\"\nlog.SetFlags(0)\nlogger := log.New(os.Stderr, \"at: \", 0)\n_ = logger\n"+call+"\nfmt.Println(2)")
+		if e == nil || e.Name != "exit" || e.Value != "log.Fatal" || r.text() != "stderr:"+prints {
+			t.Errorf("%s: %+v %q", call, e, r.text())
+		}
+	}
 	_, e = run(h, "import \"sync\"\nvar wg sync.WaitGroup\nwg.Add(1)\ngo func() { os.Exit(4) }()\nwg.Wait()")
 	if e == nil || e.Value != "os.Exit(4)" {
 		t.Fatalf("%v", e)

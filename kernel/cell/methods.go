@@ -161,6 +161,10 @@ func (l *lowerer) methodCall(e *ast.CallExpr) ast.Expr {
 			c.Args = []ast.Expr{&ast.BasicLit{ValuePos: pos, Kind: token.STRING, Value: strconv.Quote(at.Filename + ":" + strconv.Itoa(at.Line))}, s.receiver(pos)}
 			return c
 		}
+		if f := fatals[full]; f != "" {
+			c.Fun, c.Args = l.internal(f, pos), append([]ast.Expr{s.receiver(pos)}, c.Args...)
+			return c
+		}
 		switch full {
 		case "(*flag.FlagSet).Parse":
 			c.Fun, c.Args = l.internal("ParseFlags", pos), append([]ast.Expr{s.receiver(pos)}, c.Args...)
@@ -168,7 +172,7 @@ func (l *lowerer) methodCall(e *ast.CallExpr) ast.Expr {
 		case "(*os/exec.Cmd).Run", "(*os/exec.Cmd).Start", "(*os/exec.Cmd).Output", "(*os/exec.Cmd).CombinedOutput":
 			s.holder = &ast.CallExpr{Fun: l.internal("Started", pos), Lparen: pos, Rparen: pos, Args: []ast.Expr{s.receiver(pos)}}
 		}
-		c.Fun = &ast.SelectorExpr{X: s.holder, Sel: &ast.Ident{Name: stays(full, fun.Sel.Name), NamePos: pos}}
+		c.Fun = &ast.SelectorExpr{X: s.holder, Sel: &ast.Ident{Name: fun.Sel.Name, NamePos: pos}}
 		return c
 	}
 	c.Fun = &ast.Ident{Name: name, NamePos: pos}

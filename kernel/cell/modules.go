@@ -49,10 +49,11 @@ func newModules(dir string) *modules {
 }
 
 // sessionDir names a directory for one Host's modules, which the child makes when it
-// needs it.
+// needs it. In the system's temporary directory, which users share, each has one of
+// their own.
 func sessionDir(base string) string {
 	if base == "" {
-		base = filepath.Join(os.TempDir(), "deltafin-modules")
+		base = filepath.Join(os.TempDir(), fmt.Sprintf("deltafin-modules-%d", os.Getuid()))
 	}
 	return filepath.Join(base, fmt.Sprintf("session-%d-%08x", os.Getpid(), rand.Uint32()))
 }
@@ -102,7 +103,7 @@ func (m *modules) command(ctx context.Context, arg ...string) (*exec.Cmd, error)
 		return nil, &ModuleError{"go " + arg[0], "want the Go toolchain for modules, found no go on PATH: install it from https://go.dev/dl, or go without modules"}
 	}
 	if m.env == nil {
-		if err := os.MkdirAll(m.dir, 0o755); err != nil {
+		if err := os.MkdirAll(m.dir, 0o700); err != nil {
 			return nil, err
 		}
 		env := append(os.Environ(), "GO111MODULE=on", "GOWORK=off", "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
@@ -147,7 +148,7 @@ func toolchainWords(err error, said []byte) string {
 	var lines []string
 	for line := range strings.Lines(string(said)) {
 		line = strings.TrimRight(line, "\r\n")
-		if strings.HasPrefix(line, "go: downloading ") || strings.HasPrefix(line, "go: finding ") || strings.TrimSpace(line) == "" {
+		if isDownload(line) || strings.TrimSpace(line) == "" {
 			continue
 		}
 		lines = append(lines, strings.TrimPrefix(line, "go: "))
@@ -158,11 +159,56 @@ func toolchainWords(err error, said []byte) string {
 	return strings.Join(lines, "\n")
 }
 
+// isDownload says whether a line of the toolchain's says what it fetches.
+func isDownload(line string) bool {
+	return strings.HasPrefix(line, "go: downloading ") || strings.HasPrefix(line, "go: finding ")
+}
+
+// downloads passes on the toolchain's lines about what it fetches, and keeps the rest.
+type downloads struct {
+	to   io.Writer
+	line []byte // not ended yet
+	rest []byte
+}
+
+func (d *downloads) Write(b []byte) (int, error) {
+	for part := range bytes.Lines(b) {
+		d.line = append(d.line, part...)
+		if part[len(part)-1] != '\n' {
+			continue
+		}
+		if isDownload(string(d.line)) {
+			if _, err := d.to.Write(d.line); err != nil {
+				return 0, err
+			}
+		} else {
+			d.rest = append(d.rest, d.line...)
+		}
+		d.line = d.line[:0]
+	}
+	return len(b), nil
+}
+
 // get adds modules to the session's: args are paths with versions or without, or
-// directories of modules. What the toolchain says goes to progress as it comes.
-func (m *modules) get(ctx context.Context, args []string, progress io.Writer) error {
+// directories of modules. What the toolchain downloads goes to progress as it comes, the
+// rest of what it says when it has succeeded; else that is the error. After an error the
+// session's modules are as they were.
+func (m *modules) get(ctx context.Context, args []string, progress io.Writer) (err error) {
 	m.turn.Lock()
 	defer m.turn.Unlock()
+	if _, err := m.command(ctx, "get"); err != nil { // there is a go.mod from then on
+		return err
+	}
+	mod := filepath.Join(m.dir, "go.mod")
+	before, err := os.ReadFile(mod)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.WriteFile(mod, before, 0o644))
+		}
+	}()
 	want := "%get " + strings.Join(args, " ")
 	command := []string{"get"}
 	gotten := m.paths()
@@ -195,14 +241,17 @@ func (m *modules) get(ctx context.Context, args []string, progress io.Writer) er
 	if err != nil {
 		return err
 	}
-	var said bytes.Buffer
-	cmd.Stdout = io.MultiWriter(&said, progress)
+	said := downloads{to: progress}
+	cmd.Stdout = &said
 	cmd.Stderr = cmd.Stdout
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return &ModuleError{want, toolchainWords(err, said.Bytes())}
+		return &ModuleError{want, toolchainWords(err, said.rest)}
+	}
+	if _, err := progress.Write(said.rest); err != nil {
+		return err
 	}
 	m.mu.Lock()
 	m.gotten = gotten

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -186,6 +187,9 @@ func moduleHost(t *testing.T, proxy string, env ...string) *Host {
 
 func TestModules(t *testing.T) {
 	h := moduleHost(t, "file://"+moduleProxy(t))
+	if r, e := run(h, "%get example.com/nowhere"); e == nil || !strings.Contains(e.Value, "nowhere") || r.text() != "" {
+		t.Errorf("got %v, printed %q: want the toolchain's words once", e, r.text())
+	}
 	for _, c := range []struct{ code, want string }{
 		{"%get", "stdout:nothing gotten yet; %get PATH gets a module, such as %get gonum.org/v1/gonum\n"},
 		{"import \"example.com/calc\"", "error:%get example.com/calc gets its module"},
@@ -315,6 +319,25 @@ func TestModulesOfDirectories(t *testing.T) {
 	}
 	if _, e := run(h, "%get "+nameless); e == nil || !strings.Contains(e.Value, "want a go.mod with the module's path") {
 		t.Errorf("%+v", e)
+	}
+	// What can't be gotten leaves nothing behind.
+	other, newer := t.TempDir(), "module example.org/other\n\ngo 1.99\n"
+	if err := os.WriteFile(filepath.Join(other, "go.mod"), []byte(newer), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	mod := filepath.Join(h.options.Modules, "go.mod")
+	before, err := os.ReadFile(mod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, e := run(h, "%get "+other); e == nil {
+		t.Error("got a module that needs a newer Go")
+	}
+	if after, err := os.ReadFile(mod); err != nil || string(after) != string(before) {
+		t.Errorf("go.mod is %q, %v; it was %q", after, err, before)
+	}
+	if info, err := os.Stat(h.options.Modules); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o700 {
+		t.Errorf("the modules' folder: %v, %v", info.Mode(), err)
 	}
 	if _, e := run(h, "%get ./nowhere"); e == nil || !strings.Contains(e.Value, "want a directory with a go.mod") {
 		t.Errorf("got %v", e)

@@ -223,7 +223,7 @@ fmt.Println(a, ok, more, x, is, reflect.TypeFor[[]int]())`, "4 true false EOF tr
 s := S{log.New(os.Stdout, "p: ", 0)}
 s.Println("x")
 (&http.Server{ErrorLog: s.Logger}).ErrorLog.Print("y")
-func f() { defer func() { fmt.Println(recover()) }(); s.Fatalf("bad %d", 3) }
+func f() { defer func() { fmt.Println(recover()) }(); s.Panicf("bad %d", 3) }
 f()`, "p: x\np: y\np: bad 3\nbad 3\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,20 +1,20 @@
 package cell
 
 import (
+	"fmt"
 	"log"
 	"reflect"
-	"strings"
 )
 
 // logSymbols is package log itself, where the interpreter's tables have a stand-in
-// whose Logger is another type. Fatal and its like panic: what they would end is the
-// process of all cells.
-func logSymbols() map[string]reflect.Value {
+// whose Logger is another type. Fatal and its like end the cell, as os.Exit does: what
+// they would end is the process of all cells.
+func (c *child) logSymbols() map[string]reflect.Value {
 	return map[string]reflect.Value{
 		"Default":   reflect.ValueOf(log.Default),
-		"Fatal":     reflect.ValueOf(log.Panic),
-		"Fatalf":    reflect.ValueOf(log.Panicf),
-		"Fatalln":   reflect.ValueOf(log.Panicln),
+		"Fatal":     reflect.ValueOf(func(v ...any) { c.logFatal(log.Default(), v...) }),
+		"Fatalf":    reflect.ValueOf(func(format string, v ...any) { c.logFatalf(log.Default(), format, v...) }),
+		"Fatalln":   reflect.ValueOf(func(v ...any) { c.logFatalln(log.Default(), v...) }),
 		"Flags":     reflect.ValueOf(log.Flags),
 		"Logger":    reflect.ValueOf((*log.Logger)(nil)),
 		"New":       reflect.ValueOf(log.New),
@@ -33,11 +33,21 @@ func logSymbols() map[string]reflect.Value {
 	}
 }
 
-// stays is the method that a call of the compiled method full, called name, becomes:
-// a Logger's Fatal would end the process of all cells.
-func stays(full, name string) string {
-	if verb, ok := strings.CutPrefix(full, "(*log.Logger).Fatal"); ok {
-		return "Panic" + verb
-	}
-	return name
+// fatals are the child's functions for methods of a Logger that end the process.
+var fatals = map[string]string{
+	"(*log.Logger).Fatal":   "LogFatal",
+	"(*log.Logger).Fatalf":  "LogFatalf",
+	"(*log.Logger).Fatalln": "LogFatalln",
+}
+
+func (c *child) logFatal(l *log.Logger, v ...any) { c.fatal(l, fmt.Sprint(v...)) }
+func (c *child) logFatalf(l *log.Logger, format string, v ...any) {
+	c.fatal(l, fmt.Sprintf(format, v...))
+}
+func (c *child) logFatalln(l *log.Logger, v ...any) { c.fatal(l, fmt.Sprintln(v...)) }
+
+// fatal logs text and ends the cell.
+func (c *child) fatal(l *log.Logger, text string) {
+	l.Output(3, text)
+	c.end("log.Fatal")
 }

@@ -63,9 +63,9 @@ func plain(t reflect.Type) bool {
 // The wait for drives is said of where there are any.
 func TestSummaryStall(t *testing.T) {
 	for _, c := range []struct {
-		stats rig.Stats
+		stats GenerationStats
 		want  bool
-	}{{rig.Stats{}, false}, {rig.Stats{ExpertBytesRead: 1}, true}, {rig.Stats{StallSeconds: 0.5}, true}} {
+	}{{GenerationStats{}, false}, {GenerationStats{ExpertBytesRead: 1}, true}, {GenerationStats{StallSeconds: 0.5}, true}} {
 		if s := (&Generation{Stats: c.stats}).Summary(); strings.Contains(s, "stall") != c.want {
 			t.Errorf("%+v: %s", c.stats, s)
 		}

@@ -42,19 +42,22 @@ type Params struct {
 // summary: tokens, speed, time to the first token, prompt tokens whose state was
 // reused, and, where experts are read from drives, time that computing waited for them.
 type Generation struct {
-	ID        string     // names the kept state
-	PromptIDs []int      // the prompt's tokens
-	IDs       []int      // new tokens, without the one that ended it
-	Text      string     // what they say; of a chat, the response
-	Thinking  string     // of a chat, what came before the response
-	Finish    rig.Finish // stop, length, stop_string or interrupted
-	Stats     rig.Stats  // its times and counts
+	ID        string          // names the kept state
+	PromptIDs []int           // the prompt's tokens
+	IDs       []int           // new tokens, without the one that ended it
+	Text      string          // what they say; of a chat, the response
+	Thinking  string          // of a chat, what came before the response
+	Finish    rig.Finish      // stop, length, stop_string or interrupted
+	Stats     GenerationStats // its times and counts
 
 	lab      *Lab
 	quiet    bool
 	messages []Message // of a chat: what was asked
 	params   Params
 }
+
+// GenerationStats measures one generation. Its JSON names are the command line's.
+type GenerationStats rig.Stats
 
 // String is the text.
 func (g *Generation) String() string { return g.Text }
@@ -178,7 +181,7 @@ func (l *Lab) run(fn, method string, q request, p Params) (*Generation, *trace.T
 	defer w.end()
 	r := call[reply](l, ctx, fn, method, q, w.event)
 	g := &Generation{
-		ID: r.ID, PromptIDs: r.PromptIDs, IDs: r.IDs, Text: r.Text, Thinking: r.Thinking, Finish: r.Finish, Stats: r.Stats,
+		ID: r.ID, PromptIDs: r.PromptIDs, IDs: r.IDs, Text: r.Text, Thinking: r.Thinking, Finish: r.Finish, Stats: GenerationStats(r.Stats),
 		lab: l, quiet: p.Quiet, messages: q.Messages, params: p,
 	}
 	l.mu.Lock()

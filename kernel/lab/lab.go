@@ -136,7 +136,7 @@ func (l *Lab) Exports() map[string]reflect.Value {
 	}
 	for name, t := range map[string]any{
 		"Params": (*Params)(nil), "Generation": (*Generation)(nil), "Message": (*Message)(nil), "Finish": (*rig.Finish)(nil),
-		"GenerationStats": (*rig.Stats)(nil), "LayerStats": (*prefetch.LayerStats)(nil), "Routes": (*trace.Trace)(nil),
+		"GenerationStats": (*GenerationStats)(nil), "LayerStats": (*prefetch.LayerStats)(nil), "Routes": (*trace.Trace)(nil),
 		"Trace": (*Trace)(nil), "TraceDiff": (*TraceDiff)(nil), "LayerValues": (*LayerValues)(nil), "Load": (*trace.Load)(nil), "Loads": (*Loads)(nil),
 		"Stats": (*Stats)(nil), "Token": (*Token)(nil), "Tokens": (*Tokens)(nil), "Distribution": (*Distribution)(nil), "TokenProb": (*rig.TokenProb)(nil),
 		"ModelInfo": (*ModelInfo)(nil), "MemoryMap": (*MemoryMap)(nil), "ProgressBar": (*ProgressBar)(nil), "Shown": (*Shown)(nil), "Bundle": (*display.Bundle)(nil),

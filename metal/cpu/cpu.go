@@ -5,7 +5,6 @@ package cpu
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 
 	"deltafin/metal"
@@ -18,9 +17,9 @@ type Device struct {
 	threads threads
 }
 
-// Options configures Open. The zero value uses every CPU the process may use.
+// Options configures Open. The zero value uses the CPUs that the process may use.
 type Options struct {
-	Threads int    // computing goroutines; 0 means runtime.GOMAXPROCS
+	Threads int    // computing goroutines; 0 means Processors
 	Level   string // one of Levels; "" means the last of them, the fastest
 }
 
@@ -46,7 +45,7 @@ func Open(o Options) *Device {
 		panic("cpu: no level " + o.Level + " on this CPU")
 	}
 	if o.Threads <= 0 {
-		o.Threads = runtime.GOMAXPROCS(0)
+		o.Threads, _ = Processors()
 	}
 	d.threads.start(o.Threads)
 	return d

@@ -1,6 +1,6 @@
-//go:build !amd64 || noasm
+//go:build noasm || !(amd64 || arm64)
 
 package cpu
 
-// peakOf is the loops of a level: the portable ones, which stand for NEON's too.
+// peakOf is the loops of a level: there is the portable one alone.
 func peakOf(string) peak { return portablePeak }

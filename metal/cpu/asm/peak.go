@@ -24,8 +24,14 @@ const peakAccumulators = 12
 // peakLoads is how many registers a step of the reading loop loads.
 const peakLoads = 8
 
-// generatePeak is both files of the loops that measure what a CPU can do at most.
-func generatePeak() (asm, stubs []byte, err error) {
+// generatePeak is all files of the loops that measure what a CPU can do at most.
+func generatePeak() (map[string][]byte, error) {
+	asm, stubs, err := generatePeakAMD64()
+	armAsm, armStubs := generatePeakARM64()
+	return map[string][]byte{peakAsmFile: asm, peakStubFile: stubs, peakARM64File: armAsm, peakARM64StubFile: armStubs}, err
+}
+
+func generatePeakAMD64() (asm, stubs []byte, err error) {
 	g := &gen{Context: build.NewContext()}
 	g.ConstraintExpr("!noasm")
 	for _, isa := range []isa{avx2, avx512} {
@@ -48,16 +54,18 @@ func generatePeak() (asm, stubs []byte, err error) {
 	return asm, stubs, err
 }
 
-// writePeak writes both files to dir.
+// writePeak writes all files to dir.
 func writePeak(dir string) error {
-	asm, stubs, err := generatePeak()
+	files, err := generatePeak()
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, peakAsmFile), asm, 0o644); err != nil {
-		return err
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(dir, peakStubFile), stubs, 0o644)
+	return nil
 }
 
 // fmaPeak is FMAs that wait for nothing but themselves.
