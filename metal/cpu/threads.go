@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 )
 
@@ -126,6 +127,11 @@ const (
 	pauses = 1    // in a turn
 )
 
+// patience is how many turns of a spin the caller waits for helpers, longer than a part
+// takes: the system has stopped one then, and may let it run on the caller's CPU when
+// that sleeps.
+const patience = 10_000
+
 // await is the next open epoch after seen, or 0 when the device is closed.
 func (t *threads) await(seen uint64) uint64 {
 	for i := 0; ; i++ {
@@ -189,6 +195,9 @@ func (t *threads) run(task task, parts int, small bool, cancelled <-chan struct{
 	for i := 0; t.inside.Load() != 0; i++ {
 		if pause(pauses); i%64 == 63 {
 			runtime.Gosched()
+		}
+		if i > patience {
+			time.Sleep(20 * time.Microsecond)
 		}
 	}
 	r.task, r.cancelled = nil, nil
