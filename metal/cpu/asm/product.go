@@ -193,7 +193,6 @@ func (g *gen) rows(format string) {
 	var scale, scaleStride reg.Register
 	var unpack unpacker
 	size, parts := 64, g.isa.parts()
-	prefetch := 4096 // bytes ahead: short rows' next group, or further on in a long row
 	var acc0, flags operand.Op
 	switch format {
 	case "mx4":
@@ -248,13 +247,11 @@ func (g *gen) rows(format string) {
 			g.MOVQ(scale, base)
 			scales = g.pointers(base, scaleStride, 4)
 		}
-		// Four rows of MXFP4 together take 64 bytes a step: they fetch the next four, which
-		// lie behind them, in the order of memory.
-		var ahead reg.Register
-		if format == "mx4" {
-			ahead = g.GP64()
-			g.LEAQ(operand.Mem{Base: w, Index: stride, Scale: 4}, ahead)
-		}
+		// A group of rows is one stretch of memory. While a group is multiplied, the next one,
+		// which lies behind it, is fetched in the order of memory: the hardware follows neither
+		// eight rows at once nor rows shorter than a page.
+		ahead := g.GP64()
+		g.LEAQ(operand.Mem{Base: w, Index: stride, Scale: uint8(count)}, ahead)
 		x, n := g.Load(g.Param("x"), g.GP64()), g.Load(g.Param("n"), g.GP64())
 		g.loop(group+"Columns", n, func() {
 			var even, odd []reg.VecVirtual
@@ -271,8 +268,8 @@ func (g *gen) rows(format string) {
 				if scale != nil {
 					s = scales.row(r, 0)
 				}
-				if ahead == nil {
-					g.PREFETCHT0(halves[r/4].row(r%4, prefetch))
+				if line := 64 * r; line < count*size {
+					g.PREFETCHT0(at(ahead, line))
 				}
 				unpack(halves[r/4].row(r%4, 0), s, func(p int, e, o reg.VecVirtual) {
 					if even == nil {
@@ -287,9 +284,8 @@ func (g *gen) rows(format string) {
 			for h := range count / 4 {
 				g.advance(halves[h], size)
 			}
+			g.ADDQ(imm(count*size), ahead)
 			if scale != nil {
-				g.PREFETCHT0(at(ahead, 0))
-				g.ADDQ(imm(64), ahead)
 				g.advance(scales, 1)
 			}
 			g.ADDQ(operand.U8(128), x)
