@@ -350,7 +350,7 @@ DATA everyFourth<>+60(SB)/4, $0x0000000c
 GLOBL everyFourth<>(SB), RODATA|NOPTR, $64
 
 // func bf16RowsAVX2(y *float32, w *byte, stride int, x *float32, n int, rows int)
-// Requires: AVX, AVX2, FMA3, MMX+
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
 TEXT ·bf16RowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -359,24 +359,27 @@ TEXT ·bf16RowsAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS topHalf<>+0(SB), Y0
 
 bf16RowsAVX24Rows:
-	CMPQ   BX, $0x04
-	JL     bf16RowsAVX24RowsDone
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	MOVQ   CX, SI
-	LEAQ   (SI)(DX*2), DI
-	ADDQ   DX, DI
-	LEAQ   (CX)(DX*4), R8
-	MOVQ   x+24(FP), R9
-	MOVQ   n+32(FP), R10
-	CMPQ   R10, $0x00
-	JE     bf16RowsAVX24ColumnsDone
+	CMPQ    BX, $0x04
+	JL      bf16RowsAVX24RowsDone
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	MOVQ    CX, SI
+	LEAQ    (SI)(DX*2), DI
+	ADDQ    DX, DI
+	LEAQ    (CX)(DX*4), R8
+	LEAQ    4096(CX), R9
+	CMPQ    R8, R9
+	CMOVQCS R9, R8
+	MOVQ    x+24(FP), R9
+	MOVQ    n+32(FP), R10
+	CMPQ    R10, $0x00
+	JE      bf16RowsAVX24ColumnsDone
 
 bf16RowsAVX24ColumnsAgain:
 	VMOVUPS     (R9), Y9
@@ -495,7 +498,7 @@ bf16WidenAVX2LoopDone:
 	RET
 
 // func bf12RowsAVX2(y *float32, acc *float32, w *byte, stride int, exponents *byte, x *float32, n int, rows int, flags int)
-// Requires: AVX, AVX2, FMA3, MMX+
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
 TEXT ·bf12RowsAVX2(SB), NOSPLIT, $0-72
 	MOVQ         y+0(FP), AX
 	MOVQ         w+16(FP), CX
@@ -530,14 +533,17 @@ bf12RowsAVX24Rows:
 	VMOVUPS 224(SI), Y10
 
 bf12RowsAVX24Start:
-	MOVQ CX, DI
-	LEAQ (DI)(DX*2), R8
-	ADDQ DX, R8
-	LEAQ (CX)(DX*4), R9
-	MOVQ x+40(FP), R10
-	MOVQ n+48(FP), R11
-	CMPQ R11, $0x00
-	JE   bf12RowsAVX24ColumnsDone
+	MOVQ    CX, DI
+	LEAQ    (DI)(DX*2), R8
+	ADDQ    DX, R8
+	LEAQ    (CX)(DX*4), R9
+	LEAQ    4096(CX), R10
+	CMPQ    R9, R10
+	CMOVQCS R10, R9
+	MOVQ    x+40(FP), R10
+	MOVQ    n+48(FP), R11
+	CMPQ    R11, $0x00
+	JE      bf12RowsAVX24ColumnsDone
 
 bf12RowsAVX24ColumnsAgain:
 	PREFETCHT0  (R9)
@@ -798,7 +804,7 @@ bf12WidenAVX2LoopDone:
 	RET
 
 // func mx4RowsAVX2(y *float32, w *byte, stride int, s *byte, scaleStride int, x *float32, n int, rows int)
-// Requires: AVX, AVX2, FMA3, MMX+
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
 TEXT ·mx4RowsAVX2(SB), NOSPLIT, $8-64
 	MOVQ         y+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -811,27 +817,30 @@ TEXT ·mx4RowsAVX2(SB), NOSPLIT, $8-64
 	VBROADCASTSS sign<>+0(SB), Y1
 
 mx4RowsAVX24Rows:
-	CMPQ   BX, $0x04
-	JL     mx4RowsAVX24RowsDone
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	MOVQ   CX, R9
-	LEAQ   (R9)(DX*2), R10
-	ADDQ   DX, R10
-	MOVQ   SI, R11
-	LEAQ   (R11)(DI*2), R12
-	ADDQ   DI, R12
-	LEAQ   (CX)(DX*4), R13
-	MOVQ   x+40(FP), R14
-	MOVQ   n+48(FP), R15
-	CMPQ   R15, $0x00
-	JE     mx4RowsAVX24ColumnsDone
+	CMPQ    BX, $0x04
+	JL      mx4RowsAVX24RowsDone
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	VXORPS  Y9, Y9, Y9
+	MOVQ    CX, R9
+	LEAQ    (R9)(DX*2), R10
+	ADDQ    DX, R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(DI*2), R12
+	ADDQ    DI, R12
+	LEAQ    (CX)(DX*4), R13
+	LEAQ    4096(CX), R14
+	CMPQ    R13, R14
+	CMOVQCS R14, R13
+	MOVQ    x+40(FP), R14
+	MOVQ    n+48(FP), R15
+	CMPQ    R15, $0x00
+	JE      mx4RowsAVX24ColumnsDone
 
 mx4RowsAVX24ColumnsAgain:
 	PREFETCHT0   (R13)
@@ -2018,7 +2027,7 @@ axpyAVX2Done:
 	RET
 
 // func bf16RowsAVX512(y *float32, w *byte, stride int, x *float32, n int, rows int)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·bf16RowsAVX512(SB), NOSPLIT, $0-48
 	VMOVUPS      everyFourth<>+0(SB), Z0
 	MOVQ         y+0(FP), AX
@@ -2028,28 +2037,31 @@ TEXT ·bf16RowsAVX512(SB), NOSPLIT, $0-48
 	VBROADCASTSS topHalf<>+0(SB), Z1
 
 bf16RowsAVX5128Rows:
-	CMPQ   BX, $0x08
-	JL     bf16RowsAVX5128RowsDone
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	MOVQ   CX, SI
-	LEAQ   (SI)(DX*2), DI
-	ADDQ   DX, DI
-	MOVQ   CX, R8
-	LEAQ   (CX)(DX*4), R8
-	LEAQ   (R8)(DX*2), R9
-	ADDQ   DX, R9
-	LEAQ   (CX)(DX*8), R10
-	MOVQ   x+24(FP), R11
-	MOVQ   n+32(FP), R12
-	CMPQ   R12, $0x00
-	JE     bf16RowsAVX5128ColumnsDone
+	CMPQ    BX, $0x08
+	JL      bf16RowsAVX5128RowsDone
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	MOVQ    CX, SI
+	LEAQ    (SI)(DX*2), DI
+	ADDQ    DX, DI
+	MOVQ    CX, R8
+	LEAQ    (CX)(DX*4), R8
+	LEAQ    (R8)(DX*2), R9
+	ADDQ    DX, R9
+	LEAQ    (CX)(DX*8), R10
+	LEAQ    4096(CX), R11
+	CMPQ    R10, R11
+	CMOVQCS R11, R10
+	MOVQ    x+24(FP), R11
+	MOVQ    n+32(FP), R12
+	CMPQ    R12, $0x00
+	JE      bf16RowsAVX5128ColumnsDone
 
 bf16RowsAVX5128ColumnsAgain:
 	VMOVUPS     (R11), Z10
@@ -2142,20 +2154,23 @@ bf16RowsAVX5128ColumnsDone:
 
 bf16RowsAVX5128RowsDone:
 bf16RowsAVX5124Rows:
-	CMPQ   BX, $0x04
-	JL     bf16RowsAVX5124RowsDone
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	MOVQ   CX, SI
-	LEAQ   (SI)(DX*2), DI
-	ADDQ   DX, DI
-	LEAQ   (CX)(DX*4), R8
-	MOVQ   x+24(FP), R9
-	MOVQ   n+32(FP), R10
-	CMPQ   R10, $0x00
-	JE     bf16RowsAVX5124ColumnsDone
+	CMPQ    BX, $0x04
+	JL      bf16RowsAVX5124RowsDone
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z17, Z17, Z17
+	MOVQ    CX, SI
+	LEAQ    (SI)(DX*2), DI
+	ADDQ    DX, DI
+	LEAQ    (CX)(DX*4), R8
+	LEAQ    4096(CX), R9
+	CMPQ    R8, R9
+	CMOVQCS R9, R8
+	MOVQ    x+24(FP), R9
+	MOVQ    n+32(FP), R10
+	CMPQ    R10, $0x00
+	JE      bf16RowsAVX5124ColumnsDone
 
 bf16RowsAVX5124ColumnsAgain:
 	VMOVUPS     (R9), Z2
@@ -2238,7 +2253,7 @@ bf16WidenAVX512LoopDone:
 	RET
 
 // func bf12RowsAVX512(y *float32, acc *float32, w *byte, stride int, exponents *byte, x *float32, n int, rows int, flags int)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·bf12RowsAVX512(SB), NOSPLIT, $0-72
 	VMOVUPS      everyFourth<>+0(SB), Z0
 	MOVQ         y+0(FP), AX
@@ -2274,18 +2289,21 @@ bf12RowsAVX5128Rows:
 	VMOVUPS 448(SI), Z10
 
 bf12RowsAVX5128Start:
-	MOVQ CX, DI
-	LEAQ (DI)(DX*2), R8
-	ADDQ DX, R8
-	MOVQ CX, R9
-	LEAQ (CX)(DX*4), R9
-	LEAQ (R9)(DX*2), R10
-	ADDQ DX, R10
-	LEAQ (CX)(DX*8), R11
-	MOVQ x+40(FP), R12
-	MOVQ n+48(FP), R13
-	CMPQ R13, $0x00
-	JE   bf12RowsAVX5128ColumnsDone
+	MOVQ    CX, DI
+	LEAQ    (DI)(DX*2), R8
+	ADDQ    DX, R8
+	MOVQ    CX, R9
+	LEAQ    (CX)(DX*4), R9
+	LEAQ    (R9)(DX*2), R10
+	ADDQ    DX, R10
+	LEAQ    (CX)(DX*8), R11
+	LEAQ    4096(CX), R12
+	CMPQ    R11, R12
+	CMOVQCS R12, R11
+	MOVQ    x+40(FP), R12
+	MOVQ    n+48(FP), R13
+	CMPQ    R13, $0x00
+	JE      bf12RowsAVX5128ColumnsDone
 
 bf12RowsAVX5128ColumnsAgain:
 	VMOVUPS     (R12), Z11
@@ -2467,14 +2485,17 @@ bf12RowsAVX5124Rows:
 	VMOVUPS 192(SI), Z19
 
 bf12RowsAVX5124Start:
-	MOVQ CX, DI
-	LEAQ (DI)(DX*2), R8
-	ADDQ DX, R8
-	LEAQ (CX)(DX*4), R9
-	MOVQ x+40(FP), R10
-	MOVQ n+48(FP), R11
-	CMPQ R11, $0x00
-	JE   bf12RowsAVX5124ColumnsDone
+	MOVQ    CX, DI
+	LEAQ    (DI)(DX*2), R8
+	ADDQ    DX, R8
+	LEAQ    (CX)(DX*4), R9
+	LEAQ    4096(CX), R10
+	CMPQ    R9, R10
+	CMOVQCS R10, R9
+	MOVQ    x+40(FP), R10
+	MOVQ    n+48(FP), R11
+	CMPQ    R11, $0x00
+	JE      bf12RowsAVX5124ColumnsDone
 
 bf12RowsAVX5124ColumnsAgain:
 	VMOVUPS     (R10), Z3
@@ -2609,7 +2630,7 @@ bf12WidenAVX512LoopDone:
 	RET
 
 // func mx4RowsAVX512(y *float32, w *byte, stride int, s *byte, scaleStride int, x *float32, n int, rows int)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·mx4RowsAVX512(SB), NOSPLIT, $8-64
 	VMOVUPS everyFourth<>+0(SB), Z0
 	MOVQ    y+0(FP), AX
@@ -2622,23 +2643,26 @@ TEXT ·mx4RowsAVX512(SB), NOSPLIT, $8-64
 	LEAQ    e8m0<>+0(SB), R8
 
 mx4RowsAVX5124Rows:
-	CMPQ   BX, $0x04
-	JL     mx4RowsAVX5124RowsDone
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	MOVQ   CX, R9
-	LEAQ   (R9)(DX*2), R10
-	ADDQ   DX, R10
-	MOVQ   SI, R11
-	LEAQ   (R11)(DI*2), R12
-	ADDQ   DI, R12
-	LEAQ   (CX)(DX*4), R13
-	MOVQ   x+40(FP), R14
-	MOVQ   n+48(FP), R15
-	CMPQ   R15, $0x00
-	JE     mx4RowsAVX5124ColumnsDone
+	CMPQ    BX, $0x04
+	JL      mx4RowsAVX5124RowsDone
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	MOVQ    CX, R9
+	LEAQ    (R9)(DX*2), R10
+	ADDQ    DX, R10
+	MOVQ    SI, R11
+	LEAQ    (R11)(DI*2), R12
+	ADDQ    DI, R12
+	LEAQ    (CX)(DX*4), R13
+	LEAQ    4096(CX), R14
+	CMPQ    R13, R14
+	CMOVQCS R14, R13
+	MOVQ    x+40(FP), R14
+	MOVQ    n+48(FP), R15
+	CMPQ    R15, $0x00
+	JE      mx4RowsAVX5124ColumnsDone
 
 mx4RowsAVX5124ColumnsAgain:
 	VMOVUPS      (R14), Z6

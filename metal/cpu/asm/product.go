@@ -249,9 +249,13 @@ func (g *gen) rows(format string) {
 		}
 		// A group of rows is one stretch of memory. While a group is multiplied, the next one,
 		// which lies behind it, is fetched in the order of memory: the hardware follows neither
-		// eight rows at once nor rows shorter than a page.
-		ahead := g.GP64()
+		// eight rows at once nor rows shorter than a page. Where the next group is so near that
+		// it would come too late, it is a later one.
+		ahead, far := g.GP64(), g.GP64()
 		g.LEAQ(operand.Mem{Base: w, Index: stride, Scale: uint8(count)}, ahead)
+		g.LEAQ(at(w, 4096), far)
+		g.CMPQ(ahead, far)
+		g.CMOVQCS(far, ahead)
 		x, n := g.Load(g.Param("x"), g.GP64()), g.Load(g.Param("n"), g.GP64())
 		g.loop(group+"Columns", n, func() {
 			var even, odd []reg.VecVirtual
