@@ -193,10 +193,6 @@ func (g *gen) rows(format string) {
 	var scale, scaleStride reg.Register
 	var unpack unpacker
 	size, parts := 64, g.isa.parts()
-	prefetch := 4096 // bytes ahead: short rows' next group, or further on in a long row
-	if format == "mx4" {
-		prefetch = 1024
-	}
 	var acc0, flags operand.Op
 	switch format {
 	case "mx4":
@@ -251,6 +247,15 @@ func (g *gen) rows(format string) {
 			g.MOVQ(scale, base)
 			scales = g.pointers(base, scaleStride, 4)
 		}
+		// A group of rows is one stretch of memory. While a group is multiplied, the next one,
+		// which lies behind it, is fetched in the order of memory: the hardware follows neither
+		// eight rows at once nor rows shorter than a page. Where the next group is so near that
+		// it would come too late, it is a later one.
+		ahead, far := g.GP64(), g.GP64()
+		g.LEAQ(operand.Mem{Base: w, Index: stride, Scale: uint8(count)}, ahead)
+		g.LEAQ(at(w, 4096), far)
+		g.CMPQ(ahead, far)
+		g.CMOVQCS(far, ahead)
 		x, n := g.Load(g.Param("x"), g.GP64()), g.Load(g.Param("n"), g.GP64())
 		g.loop(group+"Columns", n, func() {
 			var even, odd []reg.VecVirtual
@@ -267,8 +272,8 @@ func (g *gen) rows(format string) {
 				if scale != nil {
 					s = scales.row(r, 0)
 				}
-				if prefetch > 0 {
-					g.PREFETCHT0(halves[r/4].row(r%4, prefetch))
+				if line := 64 * r; line < count*size {
+					g.PREFETCHT0(at(ahead, line))
 				}
 				unpack(halves[r/4].row(r%4, 0), s, func(p int, e, o reg.VecVirtual) {
 					if even == nil {
@@ -283,6 +288,7 @@ func (g *gen) rows(format string) {
 			for h := range count / 4 {
 				g.advance(halves[h], size)
 			}
+			g.ADDQ(imm(count*size), ahead)
 			if scale != nil {
 				g.advance(scales, 1)
 			}
